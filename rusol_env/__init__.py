@@ -1,0 +1,1 @@
+"""Russian Solitaire for reinforcement learning."""

@@ -1,0 +1,147 @@
+# pyright: basic
+# Numba ships no types; this is the one file that touches it, so that all others are checked strictly.
+"""`kernel`, the project's only spelling of ``numba.njit``, and the machine words that kernels need.
+
+Numba's on-disk cache looks at the file of the compiled function alone: after an edit in *another*
+file a cached caller keeps the old behaviour. Here the cache of each kernel is stamped with a hash
+of all kernel sources of the package, so an edited rule is never played by its old code.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import caching
+from numba.core.caching import Cache, CompileResultCacheImpl
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PACKAGE = Path(__file__).parent
+
+
+def kernel_sources(package: Path = PACKAGE) -> list[Path]:
+    """The package's files that define kernels, and every file of it that these import.
+
+    Constants are frozen into compiled code, so an imported file counts although it has no kernel.
+    """
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in package.glob("*.py")}
+    todo = ["_jit", *(stem for stem, text in texts.items() if re.search(r"^@kernel", text, re.M))]
+    found: set[str] = set()
+    while todo:
+        stem = todo.pop()
+        if stem in texts and stem not in found:
+            found.add(stem)
+            todo += re.findall(r"^from rusol_env\.(\w+) import", texts[stem], re.M)
+    return sorted(package / f"{stem}.py" for stem in found)
+
+
+@functools.cache
+def sources_hash(package: Path = PACKAGE) -> str:
+    """SHA-256 (hexadecimal) over the names and contents of `kernel_sources`."""
+    digest = hashlib.sha256()
+    for path in kernel_sources(package):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@functools.cache
+def _say_compiling() -> None:
+    """One line on stderr, once a process, before the first compilation (never on a cached start)."""
+    print(
+        "rusol_env: compiling its kernels for this machine, once: about half a minute "
+        "(later starts load them from Numba's cache) ...",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _stamped(locator: type) -> type:
+    """A Numba cache locator whose freshness stamp also covers every kernel source of the package."""
+
+    def get_source_stamp(self: Any) -> tuple[str, Any]:
+        return sources_hash(), super(stamped, self).get_source_stamp()
+
+    stamped = type(f"Stamped{locator.__name__}", (locator,), {"get_source_stamp": get_source_stamp})
+    return stamped
+
+
+class _KernelCacheImpl(CompileResultCacheImpl):
+    _locator_classes = [
+        _stamped(caching.UserProvidedCacheLocator),
+        _stamped(caching.InTreeCacheLocator),
+        _stamped(caching.UserWideCacheLocator),
+        _stamped(caching.IPythonCacheLocator),
+    ]
+
+
+class _KernelCache(Cache):
+    _impl_class = _KernelCacheImpl  # type: ignore[assignment]
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        loaded = super().load_overload(sig, target_context)
+        if loaded is None:
+            _say_compiling()
+        return loaded
+
+
+def kernel(function: F) -> F:
+    """Compile `function` with Numba on its first call: no Python objects, no lock held, cached on disk."""
+    compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
+    if numba.config.DISABLE_JIT:
+        return function
+    try:
+        compiled._cache = _KernelCache(function)
+    except RuntimeError:
+        # No place on this machine is writable for a cache: compile anew in every process.
+        _say_compiling()
+    return compiled
+
+
+def _byte_pointer(context: Any, builder: Any, array_type: Any, array: Any, at: Any, bits: int) -> Any:
+    data = context.make_array(array_type)(context, builder, array).data
+    byte = builder.gep(builder.bitcast(data, ir.IntType(8).as_pointer()), [at])
+    return builder.bitcast(byte, ir.IntType(bits).as_pointer())
+
+
+# Why intrinsics: in a kernel, `row.view(np.int64)[k]` costs 25 ns a time here, these cost under 1 ns.
+@intrinsic
+def load64(typingctx, row, at):  # type: ignore[no-untyped-def]
+    """The int64 at byte `at` of a contiguous array; not checked against its bounds."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1], 64)
+        return builder.load(pointer, align=1)
+
+    return types.int64(row, types.int64), codegen
+
+
+@intrinsic
+def store64(typingctx, row, at, value):  # type: ignore[no-untyped-def]
+    """Write the int64 `value` at byte `at` of a contiguous array; not checked against its bounds."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1], 64)
+        builder.store(arguments[2], pointer, align=1)
+        return context.get_dummy_value()
+
+    return types.void(row, types.int64, types.int64), codegen
+
+
+@intrinsic
+def lowest_bit(typingctx, word):  # type: ignore[no-untyped-def]
+    """The index of the lowest set bit of an int64 that is not 0."""
+
+    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.int64), codegen

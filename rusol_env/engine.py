@@ -1,0 +1,456 @@
+"""The engine: one game in one packed row of bytes, and all game logic on it.
+
+A row is a C-contiguous int8 array (ROW,). Kernels take one row; a batch is (N, ROW) and passes
+``rows[i]``. The rules of a game lie in its row (`new_rows` writes them), so no kernel is told them.
+
+The first BOARD_SIZE bytes are exactly what a player sees: they *are* the ``"board"`` observation::
+
+    byte    0 …  51   column 0 from its base: a card id, 52 = face down, -1 = nothing there
+           52 … 103   column 1
+            …
+          312 … 363   column 6
+          364 … 367   how many cards lie on the foundations (spades, hearts, diamonds, clubs)
+          368 … 415   -1
+
+An action is ``card * NUM_DESTINATIONS + destination``; a move that was made is an int64 *record*
+(see `apply`), from which `undo` restores the row bit for bit, the move counter excepted.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rusol_env._jit import kernel, load64, lowest_bit, store64
+from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS, RED_SUITS
+from rusol_env.deals import Arrangement, check_number, mix, shuffle
+from rusol_env.rules import (
+    DEAL_FACE_DOWN,
+    DEAL_HEIGHTS,
+    FOUNDATION,
+    NUM_COLUMNS,
+    NUM_DESTINATIONS,
+    Build,
+    Rejection,
+    Rules,
+)
+
+NUM_ACTIONS: Final = NUM_CARDS * NUM_DESTINATIONS
+# Each column's last card takes at most one card of each suit, or goes to its foundation; an empty
+# column takes at most four kings.
+MAX_LEGAL: Final = NUM_COLUMNS * NUM_SUITS + NUM_SUITS
+
+# Values of a board cell that are no card.
+EMPTY: Final = -1
+HIDDEN: Final = NUM_CARDS
+# Values of `UNDER` that are no card.
+BASE: Final = NUM_CARDS
+NOT_IN_COLUMN: Final = NUM_CARDS + 1
+
+# ---- the row's layout: offset of each field, its dtype, shape and meaning --------------------------
+BOARD: Final = 0  # int8 (8, 52): what a player sees, above
+COUNTS: Final = NUM_COLUMNS * NUM_CARDS  # int8 (4,), inside BOARD: cards on each foundation
+BOARD_SIZE: Final = (NUM_COLUMNS + 1) * NUM_CARDS
+UNDER: Final = BOARD_SIZE  # int8 (52,): the card that each card lies on, face down or not; BASE; NOT_IN_COLUMN
+COLUMN: Final = UNDER + NUM_CARDS  # int8 (52,): the column of each card, or FOUNDATION
+PLACE: Final = COLUMN + NUM_CARDS  # int8 (52,): the index of each card in its column, from the base
+HEIGHTS: Final = PLACE + NUM_CARDS  # int8 (7,): cards in each column
+DOWN: Final = HEIGHTS + NUM_COLUMNS  # int8 (7,): face-down cards in each column
+MAX_GROUP: Final = DOWN + NUM_COLUMNS  # int8: from the rules
+FOUNDATION_POINTS: Final = MAX_GROUP + 1  # int8: from the rules
+TURN_POINTS: Final = FOUNDATION_POINTS + 1  # int8: from the rules
+_WORDS: Final = (TURN_POINTS + 8) // 8 * 8  # words start at a multiple of 8 bytes
+ACCEPTS: Final = _WORDS  # int64 (4,): for each suit, the set of cards whose suit may lie on it; from the rules
+FACE_UP: Final = ACCEPTS + 8 * NUM_SUITS  # int64: the set of cards that lie face up in a column
+KEY: Final = FACE_UP + 8  # int64: the key of the position, see `position_key`
+SCORE: Final = KEY + 8  # int64
+MOVES: Final = SCORE + 8  # int64: moves made, undone ones included
+ROW: Final = (MOVES + 8 + 63) // 64 * 64  # whole cache lines
+
+# Sets of cards are int64 with bit `card` set.
+_ONE: Final = np.int64(1)
+ONE_RANK: Final = sum(1 << suit * NUM_RANKS for suit in range(NUM_SUITS))  # the aces; << r for rank r
+KINGS: Final = ONE_RANK << NUM_RANKS - 1
+
+# ---- the record of a move: action | source << SOURCE_SHIFT | turned << TURNED_SHIFT ---------------
+SOURCE_SHIFT: Final = 9
+TURNED_SHIFT: Final = 12
+_ACTION_BITS: Final = (1 << SOURCE_SHIFT) - 1
+_SOURCE_BITS: Final = (1 << TURNED_SHIFT - SOURCE_SHIFT) - 1
+
+_HEIGHTS: Final = np.array(DEAL_HEIGHTS, np.int8)
+_DOWN: Final = np.array(DEAL_FACE_DOWN, np.int8)
+
+
+def _accepted_cards(build: Build, suit: int) -> int:
+    """The set of cards whose suit may lie on a card of `suit`."""
+    match build:
+        case Build.SAME_SUIT:
+            suits = [suit]
+        case Build.ANY_SUIT:
+            suits = list(range(NUM_SUITS))
+        case Build.OTHER_COLOUR:
+            suits = [other for other in range(NUM_SUITS) if (other in RED_SUITS) != (suit in RED_SUITS)]
+    return sum(((1 << NUM_RANKS) - 1) << other * NUM_RANKS for other in suits)
+
+
+def new_rows(number: int, rules: Rules) -> NDArray[np.int8]:
+    """Rows int8 (number, ROW) for games under `rules`; `deal` or `arrange` each before use."""
+    rows = np.zeros((number, ROW), np.int8)
+    rows[:, MAX_GROUP] = rules.max_group
+    rows[:, FOUNDATION_POINTS] = rules.foundation_points
+    rows[:, TURN_POINTS] = rules.turn_points
+    accepts = rows[:, ACCEPTS : ACCEPTS + 8 * NUM_SUITS].view(np.int64)
+    accepts[:] = [_accepted_cards(rules.build, suit) for suit in range(NUM_SUITS)]
+    return rows
+
+
+def word(row: NDArray[np.int8], at: int) -> int:
+    """The int64 field at offset `at` (KEY, SCORE, MOVES, FACE_UP), read from Python."""
+    return int(row[at : at + 8].view(np.int64)[0])
+
+
+@kernel
+def _bond(card: int, under: int) -> int:
+    """The key's term for `card` lying on `under` (a card or BASE)."""
+    return np.int64(mix(np.uint64(card * 64 + under + 1)))
+
+
+@kernel
+def _veil(card: int) -> int:
+    """The key's term for `card` lying face down."""
+    return np.int64(mix(np.uint64(card * 64 + 63)))
+
+
+@kernel
+def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int8], down: NDArray[np.int8]) -> None:
+    """Lay `cards` (int8, column after column from their bases) out; COUNTS are already written."""
+    row[:COUNTS] = EMPTY
+    row[COUNTS + NUM_SUITS : BOARD_SIZE] = EMPTY
+    for card in range(NUM_CARDS):
+        row[COLUMN + card] = FOUNDATION
+        row[UNDER + card] = NOT_IN_COLUMN
+        row[PLACE + card] = 0
+    face_up = np.int64(0)
+    key = np.int64(0)
+    k = 0
+    for column in range(NUM_COLUMNS):
+        under = BASE
+        row[HEIGHTS + column] = heights[column]
+        row[DOWN + column] = down[column]
+        for place in range(heights[column]):
+            card = np.int64(cards[k])
+            k += 1
+            row[UNDER + card] = under
+            row[COLUMN + card] = column
+            row[PLACE + card] = place
+            key ^= _bond(card, under)
+            if place < down[column]:
+                row[column * NUM_CARDS + place] = HIDDEN
+                key ^= _veil(card)
+            else:
+                row[column * NUM_CARDS + place] = card
+                face_up |= _ONE << card
+            under = card
+    store64(row, FACE_UP, face_up)
+    store64(row, KEY, key)
+    store64(row, SCORE, np.int64(0))
+    store64(row, MOVES, np.int64(0))
+
+
+@kernel
+def deal(row: NDArray[np.int8], number: int) -> None:
+    """Start the deal `number` (0 to 2^35 - 1, not checked) in `row`."""
+    cards = np.empty(NUM_CARDS, np.int8)
+    shuffle(number, cards)
+    row[COUNTS : COUNTS + NUM_SUITS] = 0
+    _lay(row, cards, _HEIGHTS, _DOWN)
+
+
+def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
+    """Start a game in `row` from any arrangement, with score 0."""
+    if position.number is not None:
+        deal(row, check_number(position.number))
+        return
+    row[COUNTS : COUNTS + NUM_SUITS] = position.foundations
+    _lay(
+        row,
+        np.array([card for column in position.columns for card in column], np.int8),
+        np.array([len(column) for column in position.columns], np.int8),
+        np.array(position.face_down, np.int8),
+    )
+
+
+@kernel
+def foundation_cards(row: NDArray[np.int8]) -> int:
+    """How many cards lie on the foundations."""
+    total = 0
+    for suit in range(NUM_SUITS):
+        total += row[COUNTS + suit]
+    return total
+
+
+@kernel
+def is_won(row: NDArray[np.int8]) -> bool:
+    """Whether all cards lie on the foundations."""
+    return foundation_cards(row) == NUM_CARDS
+
+
+@kernel
+def face_down_cards(row: NDArray[np.int8]) -> int:
+    """How many cards lie face down."""
+    total = 0
+    for column in range(NUM_COLUMNS):
+        total += row[DOWN + column]
+    return total
+
+
+@kernel
+def legal(row: NDArray[np.int8], take_back: bool, idle_moves: bool, actions: NDArray[np.int16]) -> int:
+    """Write the legal actions into `actions`, int16 (MAX_LEGAL,), and return their number.
+
+    A won game has none. Without `take_back` no card comes back from a foundation; without
+    `idle_moves` no king that is its whole column goes to an empty one.
+    """
+    count = 0
+    face_up = load64(row, FACE_UP)
+    tops = np.int64(0)
+    if take_back and face_up != 0:
+        for suit in range(NUM_SUITS):
+            if row[COUNTS + suit] > 0:
+                tops |= _ONE << (suit * NUM_RANKS + row[COUNTS + suit] - 1)
+    for column in range(NUM_COLUMNS):
+        height = row[HEIGHTS + column]
+        if height == 0:
+            fitting = np.int64(KINGS)
+        else:
+            last = np.int64(row[column * NUM_CARDS + height - 1])
+            suit = last // NUM_RANKS
+            rank = last - suit * NUM_RANKS
+            if row[COUNTS + suit] == rank:
+                actions[count] = last * NUM_DESTINATIONS + FOUNDATION
+                count += 1
+            one_lower = ((np.int64(ONE_RANK) << rank) >> 1) & ~np.int64(KINGS)
+            fitting = one_lower & load64(row, ACCEPTS + 8 * suit)
+        movable = fitting & face_up
+        while movable != 0:
+            card = lowest_bit(movable)
+            movable &= movable - 1
+            source = row[COLUMN + card]
+            place = row[PLACE + card]
+            if (
+                source != column
+                and row[HEIGHTS + source] - place <= row[MAX_GROUP]
+                and (height > 0 or place > 0 or idle_moves)
+            ):
+                actions[count] = card * NUM_DESTINATIONS + column
+                count += 1
+        movable = fitting & tops
+        while movable != 0:
+            card = lowest_bit(movable)
+            movable &= movable - 1
+            actions[count] = card * NUM_DESTINATIONS + column
+            count += 1
+    return count
+
+
+@kernel
+def apply(row: NDArray[np.int8], action: int) -> int:
+    """Make a legal move (not checked) and return its record, for `undo` and `gain`.
+
+    The face-down card that becomes the last of its column is turned up.
+    """
+    card = action // NUM_DESTINATIONS
+    target = action - card * NUM_DESTINATIONS
+    suit = card // NUM_RANKS
+    source = np.int64(row[COLUMN + card])
+    under = np.int64(row[UNDER + card])
+    key = load64(row, KEY)
+    face_up = load64(row, FACE_UP)
+    score = load64(row, SCORE)
+    if target == FOUNDATION:
+        height = row[HEIGHTS + source] - 1
+        row[HEIGHTS + source] = height
+        row[source * NUM_CARDS + height] = EMPTY
+        row[COUNTS + suit] += 1
+        row[COLUMN + card] = FOUNDATION
+        row[UNDER + card] = NOT_IN_COLUMN
+        row[PLACE + card] = 0
+        face_up &= ~(_ONE << card)
+        key ^= _bond(card, under)
+        score += row[FOUNDATION_POINTS]
+    else:
+        height = np.int64(row[HEIGHTS + target])
+        onto = np.int64(row[target * NUM_CARDS + height - 1]) if height > 0 else BASE
+        row[UNDER + card] = onto
+        key ^= _bond(card, onto)
+        if source == FOUNDATION:
+            row[COUNTS + suit] -= 1
+            row[target * NUM_CARDS + height] = card
+            row[COLUMN + card] = target
+            row[PLACE + card] = height
+            row[HEIGHTS + target] = height + 1
+            face_up |= _ONE << card
+        else:
+            key ^= _bond(card, under)
+            _move_group(row, source, np.int64(row[PLACE + card]), target)
+    turned = 0
+    if source != FOUNDATION:
+        height = np.int64(row[HEIGHTS + source])
+        if height > 0 and height == row[DOWN + source]:
+            row[DOWN + source] = height - 1
+            row[source * NUM_CARDS + height - 1] = under
+            face_up |= _ONE << under
+            key ^= _veil(under)
+            score += row[TURN_POINTS]
+            turned = 1
+    store64(row, KEY, key)
+    store64(row, FACE_UP, face_up)
+    store64(row, SCORE, score)
+    store64(row, MOVES, load64(row, MOVES) + 1)
+    return action | source << SOURCE_SHIFT | turned << TURNED_SHIFT
+
+
+@kernel
+def _move_group(row: NDArray[np.int8], source: int, place: int, target: int) -> None:
+    """Move the cards from index `place` of column `source` upwards onto column `target`."""
+    old = np.int64(row[HEIGHTS + source])
+    height = np.int64(row[HEIGHTS + target])
+    for i in range(place, old):
+        moving = np.int64(row[source * NUM_CARDS + i])
+        row[source * NUM_CARDS + i] = EMPTY
+        row[target * NUM_CARDS + height] = moving
+        row[COLUMN + moving] = target
+        row[PLACE + moving] = height
+        height += 1
+    row[HEIGHTS + source] = place
+    row[HEIGHTS + target] = height
+
+
+@kernel
+def gain(row: NDArray[np.int8], record: int) -> int:
+    """The points that the move of `record` earned."""
+    points = row[TURN_POINTS] * (record >> TURNED_SHIFT)
+    if (record & _ACTION_BITS) % NUM_DESTINATIONS == FOUNDATION:
+        points += row[FOUNDATION_POINTS]
+    return points
+
+
+@kernel
+def is_take_back(record: int) -> bool:
+    """Whether the move of `record` took a card back from its foundation."""
+    return (record >> SOURCE_SHIFT) & _SOURCE_BITS == FOUNDATION
+
+
+@kernel
+def undo(row: NDArray[np.int8], record: int) -> None:
+    """Take back the move of `record`, which must be the last one made. The move counter stays."""
+    action = record & _ACTION_BITS
+    source = (record >> SOURCE_SHIFT) & _SOURCE_BITS
+    card = action // NUM_DESTINATIONS
+    target = action - card * NUM_DESTINATIONS
+    suit = card // NUM_RANKS
+    key = load64(row, KEY)
+    face_up = load64(row, FACE_UP)
+    store64(row, SCORE, load64(row, SCORE) - gain(row, record))
+    under = BASE
+    height = np.int64(0)
+    if source != FOUNDATION:
+        height = np.int64(row[HEIGHTS + source])
+        if height > 0:
+            under = np.int64(row[source * NUM_CARDS + height - 1])
+        if record >> TURNED_SHIFT:
+            row[DOWN + source] = height
+            row[source * NUM_CARDS + height - 1] = HIDDEN
+            face_up &= ~(_ONE << under)
+            key ^= _veil(under)
+    if target == FOUNDATION:
+        row[COUNTS + suit] -= 1
+        row[source * NUM_CARDS + height] = card
+        row[COLUMN + card] = source
+        row[PLACE + card] = height
+        row[HEIGHTS + source] = height + 1
+        face_up |= _ONE << card
+    else:
+        key ^= _bond(card, np.int64(row[UNDER + card]))
+        if source == FOUNDATION:
+            under = NOT_IN_COLUMN
+            last = row[HEIGHTS + target] - 1
+            row[HEIGHTS + target] = last
+            row[target * NUM_CARDS + last] = EMPTY
+            row[COUNTS + suit] += 1
+            row[COLUMN + card] = FOUNDATION
+            row[PLACE + card] = 0
+            face_up &= ~(_ONE << card)
+        else:
+            _move_group(row, target, np.int64(row[PLACE + card]), source)
+    if under != NOT_IN_COLUMN:
+        key ^= _bond(card, under)
+    row[UNDER + card] = under
+    store64(row, KEY, key)
+    store64(row, FACE_UP, face_up)
+
+
+@kernel
+def position_key(row: NDArray[np.int8]) -> int:
+    """The key of the position, from scratch; the row's KEY field is the same, kept up move by move.
+
+    It is the XOR of a random word for each pair (card, what it lies on) in the columns and for each
+    face-down card. So it does not depend on which column is which, nor on score or moves.
+    """
+    key = np.int64(0)
+    face_up = load64(row, FACE_UP)
+    for card in range(NUM_CARDS):
+        if row[COLUMN + card] != FOUNDATION:
+            key ^= _bond(card, np.int64(row[UNDER + card]))
+            if not (face_up >> card) & 1:
+                key ^= _veil(card)
+    return key
+
+
+@kernel
+def refusal(row: NDArray[np.int8], action: int, take_back: bool, idle_moves: bool) -> int:
+    """Why `action` is refused: a `Rejection`, NONE for a legal one.
+
+    Whether a card is face down is settled first, so that no answer depends on where it lies.
+    """
+    actions = np.empty(MAX_LEGAL, np.int16)
+    for i in range(legal(row, take_back, idle_moves, actions)):
+        if actions[i] == action:
+            return np.int64(Rejection.NONE)
+    card = action // NUM_DESTINATIONS
+    target = action - card * NUM_DESTINATIONS
+    suit = card // NUM_RANKS
+    rank = card - suit * NUM_RANKS
+    source = row[COLUMN + card]
+    place = row[PLACE + card]
+    if is_won(row):
+        return np.int64(Rejection.GAME_WON)
+    if source != FOUNDATION and not (load64(row, FACE_UP) >> card) & 1:
+        return np.int64(Rejection.FACE_DOWN)
+    if target == FOUNDATION:
+        if source == FOUNDATION:
+            return np.int64(Rejection.ON_FOUNDATION)
+        if row[HEIGHTS + source] != place + 1:
+            return np.int64(Rejection.NOT_LAST)
+        return np.int64(Rejection.FOUNDATION_ORDER)
+    if source == FOUNDATION and row[COUNTS + suit] != rank + 1:
+        return np.int64(Rejection.NOT_TOP)
+    if source == target:
+        return np.int64(Rejection.SAME_COLUMN)
+    height = row[HEIGHTS + target]
+    if height == 0:
+        if not (np.int64(KINGS) >> card) & 1:
+            return np.int64(Rejection.EMPTY_NEEDS_KING)
+    else:
+        last = np.int64(row[target * NUM_CARDS + height - 1])
+        last_suit = last // NUM_RANKS
+        if last - last_suit * NUM_RANKS != rank + 1 or not (load64(row, ACCEPTS + 8 * last_suit) >> card) & 1:
+            return np.int64(Rejection.DOES_NOT_FIT)
+    if source == FOUNDATION:
+        return np.int64(Rejection.TAKE_BACK_OFF)
+    if row[HEIGHTS + source] - place > row[MAX_GROUP]:
+        return np.int64(Rejection.GROUP_TOO_LARGE)
+    return np.int64(Rejection.IDLE_MOVE)
