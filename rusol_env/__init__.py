@@ -1,1 +1,77 @@
-"""Russian Solitaire for reinforcement learning."""
+"""Russian Solitaire for reinforcement learning: environment, engine, deals and policies.
+
+Importing this package registers its environments with Gymnasium; it compiles and prints nothing.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+import gymnasium
+
+from rusol_env.deals import (
+    Arrangement,
+    Suite,
+    arrangement,
+    deal_arrangement,
+    decode_code,
+    encode_code,
+    pysolfc_arrangement,
+    read_deals,
+    suite,
+)
+from rusol_env.env import RussianSolitaireEnv
+
+from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action, encode_action, parse_move
+from rusol_env.observe import Visible, decode_board, decode_cards
+from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
+from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
+
+__all__ = [
+    "CLASSIC",
+    "ENV_ID",
+    "RELAXED",
+    "VARIANTS",
+    "YUKON",
+    "Arrangement",
+    "Game",
+    "GreedyPolicy",
+    "IllegalMove",
+    "Move",
+    "NothingToUndo",
+    "Policy",
+    "RandomPolicy",
+    "Rejection",
+    "Rules",
+    "RussianSolitaireEnv",
+    "Suite",
+    "Visible",
+    "arrangement",
+    "deal_arrangement",
+    "decode_action",
+    "decode_board",
+    "decode_cards",
+    "decode_code",
+    "encode_action",
+    "encode_code",
+    "parse_move",
+    "pysolfc_arrangement",
+    "read_deals",
+    "sample_legal",
+    "suite",
+]
+
+try:
+    __version__ = version("rusol-env")
+except PackageNotFoundError:  # run from a folder of sources that was never installed
+    __version__ = "unknown"
+
+ENV_ID: Final = "rusol_env/RussianSolitaire-v0"
+"""The environment; ``rules=`` chooses the rule set (classic by default)."""
+
+# ENV_ID, and one id a rule set: rusol_env/RussianSolitaireClassic-v0 and so on.
+for _infix, _kwargs in [("", {}), *((name.title(), {"rules": name}) for name in VARIANTS)]:
+    gymnasium.register(
+        ENV_ID.replace("-v0", f"{_infix}-v0"), entry_point="rusol_env.env:RussianSolitaireEnv", kwargs=_kwargs
+    )

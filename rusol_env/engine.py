@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rusol_env._jit import kernel, load64, lowest_bit, store64
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS, RED_SUITS
-from rusol_env.deals import Arrangement, check_number, mix, shuffle
+from rusol_env.deals import Arrangement, mix, shuffle
 from rusol_env.rules import (
     DEAL_FACE_DOWN,
     DEAL_HEIGHTS,
@@ -84,16 +84,21 @@ _HEIGHTS: Final = np.array(DEAL_HEIGHTS, np.int8)
 _DOWN: Final = np.array(DEAL_FACE_DOWN, np.int8)
 
 
-def _accepted_cards(build: Build, suit: int) -> int:
-    """The set of cards whose suit may lie on a card of `suit`."""
-    match build:
+def accepts(rules: Rules, under: int, suit: int) -> bool:
+    """Whether a card of `suit` may lie on a card of suit `under` in a column, if it is one rank lower."""
+    match rules.build:
         case Build.SAME_SUIT:
-            suits = [suit]
+            return suit == under
         case Build.ANY_SUIT:
-            suits = list(range(NUM_SUITS))
+            return True
         case Build.OTHER_COLOUR:
-            suits = [other for other in range(NUM_SUITS) if (other in RED_SUITS) != (suit in RED_SUITS)]
-    return sum(((1 << NUM_RANKS) - 1) << other * NUM_RANKS for other in suits)
+            return (suit in RED_SUITS) != (under in RED_SUITS)
+
+
+def _accepted_cards(rules: Rules, under: int) -> int:
+    """The set of cards whose suit may lie on a card of suit `under`."""
+    one_suit = (1 << NUM_RANKS) - 1
+    return sum(one_suit << suit * NUM_RANKS for suit in range(NUM_SUITS) if accepts(rules, under, suit))
 
 
 def new_rows(number: int, rules: Rules) -> NDArray[np.int8]:
@@ -102,8 +107,8 @@ def new_rows(number: int, rules: Rules) -> NDArray[np.int8]:
     rows[:, MAX_GROUP] = rules.max_group
     rows[:, FOUNDATION_POINTS] = rules.foundation_points
     rows[:, TURN_POINTS] = rules.turn_points
-    accepts = rows[:, ACCEPTS : ACCEPTS + 8 * NUM_SUITS].view(np.int64)
-    accepts[:] = [_accepted_cards(rules.build, suit) for suit in range(NUM_SUITS)]
+    accepted = rows[:, ACCEPTS : ACCEPTS + 8 * NUM_SUITS].view(np.int64)
+    accepted[:] = [_accepted_cards(rules, suit) for suit in range(NUM_SUITS)]
     return rows
 
 
@@ -171,9 +176,6 @@ def deal(row: NDArray[np.int8], number: int) -> None:
 
 def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
     """Start a game in `row` from any arrangement, with score 0."""
-    if position.number is not None:
-        deal(row, check_number(position.number))
-        return
     row[COUNTS : COUNTS + NUM_SUITS] = position.foundations
     _lay(
         row,

@@ -1,0 +1,403 @@
+"""`RussianSolitaireEnv`: one game as a Gymnasium environment."""
+
+from __future__ import annotations
+
+import operator
+import secrets
+import warnings
+from collections.abc import Sequence
+from enum import Enum
+from functools import cache
+from typing import Any, ClassVar, Final, SupportsIndex, TypeVar
+
+import gymnasium
+import numpy as np
+from gymnasium.error import InvalidAction, ResetNeeded
+from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
+
+from rusol_env import engine, episode
+from rusol_env.deals import (
+    Arrangement,
+    Split,
+    Suite,
+    arrangement,
+    check_number,
+    decode_code,
+    draw_deal,
+    encode_code,
+)
+from rusol_env.episode import Reward
+from rusol_env.game import decode_action, explain
+from rusol_env.observe import Observation, decode_board, encode_board, encode_cards, observation_space
+from rusol_env.render import ansi
+from rusol_env.rules import CLASSIC, Rejection, Rules, rules_named
+
+DEFAULT_MAX_STEPS: Final = 500
+
+E = TypeVar("E", bound=Enum)
+# How a deal is named: its number, its code, an arrangement, or seven lists of cards.
+Deal = int | str | Arrangement | Sequence[Sequence[str | int]]
+
+
+def option(name: str, value: str | E, kind: type[E]) -> E:
+    """The member of the enum `kind` of that (lower-case) name.
+
+    Raises:
+        ValueError: there is none; the message lists the valid names.
+    """
+    if isinstance(value, kind):
+        return value
+    members = {member.name.lower(): member for member in kind}
+    found = members.get(str(value).lower())
+    if found is None:
+        raise ValueError(f"unknown {name} {value!r}: use one of {', '.join(members)}")
+    return found
+
+
+def read_deal(deal: Deal, rules: Rules) -> int | Arrangement:
+    """A deal number where `deal` has one, else its arrangement.
+
+    Raises:
+        ValueError: `deal` is no deal, or a code for other rules; the message says what is wrong.
+    """
+    if isinstance(deal, Arrangement):
+        return deal if deal.number is None else deal.number
+    if isinstance(deal, str):
+        coded, number = decode_code(deal)
+        if coded != rules:
+            raise ValueError(
+                f"the code {deal.strip().upper()} is for {coded.name} rules and this environment plays {rules.name}: "
+                f"the same deal here is {encode_code(number, rules)}"
+            )
+        return number
+    if isinstance(deal, (int, np.integer)):
+        return check_number(deal)
+    if isinstance(deal, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return arrangement(deal)
+    raise ValueError(f"{deal!r} is not a deal: give a deal number, a code, or seven lists of cards")
+
+
+@cache
+def _warn_farming() -> None:
+    warnings.warn(
+        "take_back=True with reward='score' can be farmed: taking a card back costs nothing and putting it up again "
+        "earns 10 each time; reward='progress' pays no loop",
+        UserWarning,
+        stacklevel=4,
+    )
+
+
+def _whole_number(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ValueError(f"{name} is {value!r}: it must be a whole number, at least {least}")
+    return int(value)
+
+
+class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
+    """
+    ## Description
+
+    Russian Solitaire: 52 cards in seven columns, 21 of them face down. Any face-up card moves with all
+    cards on top of it onto a column whose last card it fits; only kings go to empty columns. The goal is
+    to build the four foundations up from ace to king. A face-down card that becomes the last of its
+    column is turned up.
+
+    ## Action Space
+
+    `Discrete(416)`: `card * 8 + destination`. A card is `suit * 13 + rank` (spades, hearts, diamonds,
+    clubs; ace 0 to king 12); destination 0-6 is a column, 7 the card's foundation. A card in a column
+    moves with all on top of it; a foundation's top card comes back (`take_back=True`).
+    `rusol_env.encode_action` and `decode_action` convert. An illegal action changes nothing, costs
+    nothing by default, counts as a step and is reported in `info`; one outside the space raises.
+
+    ## Observation Space
+
+    - `observation="cards"`: `Box(0, 1, (52, 24), float32)`, a row per card.
+    - `observation="board"`: `Box(-1, 52, (8, 52), int8)`, a row per column and one for the foundations.
+
+    `rusol_env.observe` says what each entry means and decodes both. Neither depends on which card lies
+    face down where, unless `thoughtful=True`.
+
+    ## Starting State
+
+    `reset(seed=...)` starts a stream of deals drawn from the `split`, each equally likely; `reset()`
+    deals the next one. `reset(options={"code": ...})`, `{"deal_number": ...}` or `{"columns": ...}`
+    starts an exact deal. With `deals=` resets walk through those deals in order, and round again;
+    a seed starts the walk anew.
+
+    ## Rewards
+
+    - `reward="score"`: the change of the score: +10 a card put on a foundation, +5 a card turned up.
+    - `reward="progress"`: the same, but taking a card back costs 10.
+    - `reward="win"`: 1 for the move that wins, else 0.
+
+    ## Episode End
+
+    - Termination: the game is won, or no action is left in the mask.
+    - Truncation: after `max_steps` steps, illegal ones included.
+
+    ## Information
+
+    `reset()` and `step()` return a dict with
+
+    - `action_mask`: int8 `(416,)`, 1 = legal; all 1 in a finished game. `action_masks()` is it as bool.
+    - `score`, `moves`, `foundation_cards`, `face_down`: int.
+    - `code` (None for an explicit arrangement) and `deal_number` (-1 then). They give the hidden cards
+      away: they are for people and logs, not for a policy.
+    - `is_success`: bool, whether the game is won.
+    - `rejection`, `rejection_text`: after an illegal action only, a `rusol_env.Rejection` and a sentence.
+
+    ## Arguments
+
+    ```python
+    gymnasium.make(
+        "rusol_env:rusol_env/RussianSolitaire-v0",
+        rules="classic",        # "classic", "relaxed" or "yukon"
+        observation="cards",    # "cards" or "board"
+        reward="score",         # "score", "progress" or "win"
+        take_back=False,        # allow taking cards back from foundations
+        idle_moves=False,       # allow moving a king that is its whole column to an empty one
+        thoughtful=False,       # show the identities of face-down cards
+        max_steps=500,          # truncate after so many steps
+        illegal_reward=0.0,     # the reward of an illegal action
+        split="train",          # which deals are drawn: "train" or "eval"
+        deals=None,             # a sequence of deals, or a suite, to walk through instead
+        render_mode=None,       # None or "ansi"
+    )
+    ```
+
+    ## Version History
+
+    - v0: first version.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}
+
+    def __init__(
+        self,
+        rules: str | Rules = CLASSIC,
+        *,
+        observation: str = "cards",
+        reward: str = "score",
+        take_back: bool = False,
+        idle_moves: bool = False,
+        thoughtful: bool = False,
+        max_steps: int = DEFAULT_MAX_STEPS,
+        illegal_reward: float = 0.0,
+        split: str = "train",
+        deals: Sequence[Deal] | Suite | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        """See the class for the arguments.
+
+        Raises:
+            ValueError: an argument has no valid value; the message lists those that are.
+        """
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError(f"unknown render_mode {render_mode!r}: use None or {self.metadata['render_modes'][0]!r}")
+        self.render_mode = render_mode
+        self.rules: Final = rules_named(rules)
+        self.observation_kind: Final = option("observation", observation, Observation)
+        self.reward_kind: Final = option("reward", reward, Reward)
+        self.split: Final = option("split", split, Split)
+        self.take_back: Final = bool(take_back)
+        self.idle_moves: Final = bool(idle_moves)
+        self.thoughtful: Final = bool(thoughtful)
+        self.max_steps: Final = _whole_number("max_steps", max_steps, 1)
+        self.illegal_reward: Final = float(illegal_reward)
+        if not np.isfinite(self.illegal_reward):
+            raise ValueError(f"illegal_reward is {illegal_reward!r}: it must be a finite number")
+        self.deals: Final = None if deals is None else _read_deals(deals, self.rules)
+        if self.take_back and self.reward_kind is Reward.SCORE:
+            _warn_farming()
+        self.action_space = Discrete(engine.NUM_ACTIONS)
+        self.observation_space = observation_space(self.observation_kind, self.thoughtful)
+        self._shape: Final = self.observation_space.shape
+        self._dtype: Final = self.observation_space.dtype
+        self._encode: Final = encode_cards if self.observation_kind is Observation.CARDS else encode_board
+        # int8 (ROW,): the game, see rusol_env.engine
+        self._row: NDArray[np.int8] = engine.new_rows(1, self.rules)[0]
+        # int16 (MAX_LEGAL,): the legal actions, the first `_count` of them
+        self._actions: NDArray[np.int16] = np.zeros(engine.MAX_LEGAL, np.int16)
+        self._count = 0
+        # int8 (416,): the action mask handed out last
+        self._mask: NDArray[np.int8] = np.ones(engine.NUM_ACTIONS, np.int8)
+        # uint64 (1,): the state of the stream that deals are drawn from; None before the first reset
+        self._stream: NDArray[np.uint64] | None = None
+        self._next_deal = 0
+        self._deal_number = -1
+        self._code: str | None = None
+        self._steps = 0
+        self._running = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: start the stream of deals anew from any whole number 0 to 2^64 - 1; None goes on with it.
+            options: ``{"code": …}``, ``{"deal_number": …}`` or ``{"columns": …}`` for an exact deal.
+
+        Returns:
+            the observation and the info dict.
+
+        Raises:
+            ValueError: a seed or option that is not valid; the episode in progress goes on.
+        """
+        if seed is not None:
+            seed = _read_seed(seed)
+        fixed = None if not options else _read_options(options, self.rules)
+        super().reset(seed=seed)
+        if seed is not None or self._stream is None:
+            self._stream = np.array([secrets.randbits(64) if seed is None else seed], np.uint64)
+            self._next_deal = 0
+        if fixed is None:
+            if self.deals is None:
+                fixed = draw_deal(self._stream, 0, self.split)
+            else:
+                fixed = self.deals[self._next_deal % len(self.deals)]
+                self._next_deal += 1
+        if isinstance(fixed, Arrangement):
+            engine.arrange(self._row, fixed)
+            self._deal_number, self._code = -1, None
+        else:
+            engine.deal(self._row, int(fixed))
+            self._deal_number, self._code = int(fixed), encode_code(fixed, self.rules)
+        self._steps = 0
+        self._mask = np.empty(engine.NUM_ACTIONS, np.int8)
+        self._count, score, moves, up, down = episode.look(
+            self._row, self.take_back, self.idle_moves, self._actions, self._mask
+        )
+        # A position without a legal move can only be asked for; a step in it is refused and ends the episode.
+        self._running = True
+        return self._observe(), self._info(score, moves, up, down)
+
+    def step(self, action: SupportsIndex) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
+        """Play one action.
+
+        Returns:
+            observation, reward, terminated, truncated and the info dict.
+
+        Raises:
+            InvalidAction: `action` is not a whole number from 0 to 415; nothing has changed.
+            ResetNeeded: no episode is running.
+        """
+        if not self._running:
+            raise ResetNeeded("no episode is running: call reset() before step(), and again after an episode has ended")
+        chosen = self._read_action(action)
+        self._mask = np.empty(engine.NUM_ACTIONS, np.int8)
+        rejection, reward, self._count, score, moves, up, down = episode.step(
+            self._row,
+            self._actions,
+            self._count,
+            chosen,
+            self.take_back,
+            self.idle_moves,
+            self.reward_kind,
+            self.illegal_reward,
+            self._mask,
+        )
+        self._steps += 1
+        terminated = self._count == 0
+        truncated = not terminated and self._steps >= self.max_steps
+        self._running = not (terminated or truncated)
+        info = self._info(score, moves, up, down)
+        if rejection:
+            info["rejection"] = Rejection(rejection)
+            info["rejection_text"] = self.explain(chosen)
+        return self._observe(), reward, terminated, truncated, info
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The current action mask as bool (416,), as sb3-contrib asks for it; a view of ``info["action_mask"]``."""
+        return self._mask.view(np.bool_)
+
+    def explain(self, action: SupportsIndex) -> str:
+        """Why `action` is illegal now, in a sentence; empty if it is legal.
+
+        Raises:
+            InvalidAction: `action` is not in the action space.
+        """
+        chosen = self._read_action(action)
+        rejection = Rejection(engine.refusal(self._row, chosen, self.take_back, self.idle_moves))
+        return explain(self._row, self.rules, decode_action(chosen), rejection)
+
+    def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The position as text under ``render_mode="ansi"``, in colour on a terminal.
+
+        Raises:
+            ResetNeeded: there was no reset yet.
+        """
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "render() was called without a render mode: make the environment with render_mode='ansi'"
+            )
+            return None
+        if self._stream is None:
+            raise ResetNeeded("there is no game to draw: call reset() before render()")
+        board = self._row[: engine.BOARD_SIZE].reshape(-1, engine.NUM_CARDS)
+        score, moves = engine.word(self._row, engine.SCORE), engine.word(self._row, engine.MOVES)
+        return ansi(decode_board(board), caption=f"{self.rules.name}  score {score}  moves {moves}")
+
+    def _observe(self) -> NDArray[Any]:
+        observation: NDArray[Any] = np.empty(self._shape, self._dtype)
+        self._encode(self._row, self._mask, self.thoughtful, observation)
+        return observation
+
+    def _info(self, score: int, moves: int, up: int, down: int) -> dict[str, Any]:
+        return {
+            "action_mask": self._mask,
+            "score": score,
+            "moves": moves,
+            "code": self._code,
+            "deal_number": self._deal_number,
+            "foundation_cards": up,
+            "face_down": down,
+            "is_success": up == engine.NUM_CARDS,
+        }
+
+    def _read_action(self, action: SupportsIndex) -> int:
+        try:
+            chosen = operator.index(action)
+        except TypeError:
+            chosen = -1
+        if not 0 <= chosen < engine.NUM_ACTIONS:
+            raise InvalidAction(f"{action!r} is not an action: they are whole numbers, 0 to {engine.NUM_ACTIONS - 1}")
+        return chosen
+
+
+def _read_seed(seed: Any) -> int:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+        raise ValueError(f"{seed!r} is not a seed: give a whole number from 0 to 2^64 - 1")
+    return int(seed)
+
+
+def _read_options(options: dict[str, Any], rules: Rules) -> int | Arrangement | None:
+    valid = ("code", "deal_number", "columns")
+    unknown = [key for key in options if key not in valid]
+    if unknown:
+        raise ValueError(f"unknown reset option {unknown[0]!r}: use one of {', '.join(valid)}")
+    if len(options) > 1:
+        raise ValueError(f"the reset options {' and '.join(options)} exclude each other: give one of them")
+    key, value = next(iter(options.items()))
+    match key:
+        case "code":
+            if not isinstance(value, str):
+                decode_code(value)  # says what a code is
+            return read_deal(value, rules)
+        case "deal_number":
+            return check_number(value)
+        case _:
+            return arrangement(value)
+
+
+def _read_deals(deals: Sequence[Deal] | Suite, rules: Rules) -> Sequence[int | Arrangement]:
+    if isinstance(deals, Suite):
+        return deals.numbers
+    if isinstance(deals, str):
+        raise ValueError(f"deals is {deals!r}: give a sequence of deals, as in deals=rusol_env.suite('first-1000')")
+    read = [read_deal(deal, rules) for deal in deals]
+    if not read:
+        raise ValueError("deals is empty: give at least one deal, or None to draw them")
+    return read

@@ -1,0 +1,115 @@
+"""One step of an episode on one game's row: refuse or play, reward, mask, end.
+
+What the scalar environment and any batch of them share; a batch calls these kernels on ``rows[i]``.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rusol_env._jit import kernel
+from rusol_env.engine import (
+    MOVES,
+    NUM_ACTIONS,
+    SCORE,
+    apply,
+    face_down_cards,
+    foundation_cards,
+    gain,
+    is_take_back,
+    is_won,
+    legal,
+    load64,
+    refusal,
+)
+from rusol_env.engine import FOUNDATION_POINTS as FOUNDATION_POINTS_AT
+from rusol_env.rules import Rejection
+
+
+class Reward(IntEnum):
+    """The kinds of reward."""
+
+    SCORE = 0
+    """The change of the game's score."""
+    PROGRESS = 1
+    """The same, but taking a card back costs the points that putting it back will earn."""
+    WIN = 2
+    """1 for the move that wins, else 0."""
+
+
+@kernel
+def fill_mask(actions: NDArray[np.int16], count: int, mask: NDArray[np.int8]) -> None:
+    """Write the action mask, int8 (416,): 1 for each of the first `count` of `actions`; all 1 if there are none."""
+    fill = 1 if count == 0 else 0
+    for action in range(NUM_ACTIONS):
+        mask[action] = fill
+    for i in range(count):
+        mask[actions[i]] = 1
+
+
+@kernel
+def look(
+    row: NDArray[np.int8], take_back: bool, idle_moves: bool, actions: NDArray[np.int16], mask: NDArray[np.int8]
+) -> tuple[int, int, int, int, int]:
+    """List the legal actions and the mask of the game in `row`.
+
+    Returns:
+        the number of legal actions (0: the episode is over), the score, the moves made, the cards
+        on the foundations and the cards face down.
+    """
+    count = legal(row, take_back, idle_moves, actions)
+    fill_mask(actions, count, mask)
+    return count, load64(row, SCORE), load64(row, MOVES), foundation_cards(row), face_down_cards(row)
+
+
+@kernel
+def try_action(
+    row: NDArray[np.int8],
+    actions: NDArray[np.int16],
+    count: int,
+    action: int,
+    take_back: bool,
+    idle_moves: bool,
+    reward: int,
+    illegal_reward: float,
+) -> tuple[int, float]:
+    """Play `action` if it is one of the `count` legal `actions`; else change nothing.
+
+    Returns:
+        the `Rejection` (NONE if it was played) and the reward.
+    """
+    for i in range(count):
+        if actions[i] == action:
+            record = apply(row, action)
+            if reward == Reward.WIN:
+                return np.int64(Rejection.NONE), 1.0 if is_won(row) else 0.0
+            points = gain(row, record)
+            if reward == Reward.PROGRESS and is_take_back(record):
+                points -= row[FOUNDATION_POINTS_AT]
+            return np.int64(Rejection.NONE), np.float64(points)
+    return refusal(row, action, take_back, idle_moves), illegal_reward
+
+
+@kernel
+def step(
+    row: NDArray[np.int8],
+    actions: NDArray[np.int16],
+    count: int,
+    action: int,
+    take_back: bool,
+    idle_moves: bool,
+    reward: int,
+    illegal_reward: float,
+    mask: NDArray[np.int8],
+) -> tuple[int, float, int, int, int, int, int]:
+    """`try_action`, then `look`; `actions` and `mask` are written anew.
+
+    Returns:
+        what both return, in that order.
+    """
+    rejection, earned = try_action(row, actions, count, action, take_back, idle_moves, reward, illegal_reward)
+    left, score, moves, up, down = look(row, take_back, idle_moves, actions, mask)
+    return rejection, earned, left, score, moves, up, down

@@ -1,0 +1,233 @@
+"""Policies: what plays. A policy is handed observations and action masks, and nothing else."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rusol_env._jit import kernel, load64, lowest_bit
+from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
+from rusol_env.deals import next_below
+from rusol_env.engine import EMPTY, HIDDEN
+from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
+
+
+class Policy(ABC):
+    """Chooses actions for a batch of games.
+
+    Implement `act`; set `observation` to the kind of observation it wants (``"cards"`` or ``"board"``).
+    """
+
+    name: ClassVar[str] = "policy"
+    observation: ClassVar[str] = "cards"
+
+    @abstractmethod
+    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        """Choose one action for each of N games.
+
+        Args:
+            observations: (N, 52, 24) float32 or (N, 8, 52) int8, as `observation` asks.
+            masks: int8 (N, 416), 1 = legal; all 1 where the game is over and the action is ignored.
+
+        Returns:
+            int64 (N,), an action 0 to 415 each.
+        """
+
+    def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        """New games begin in these places of the batch: a policy with chance or memory resets them.
+
+        `evaluate` gives each game a seed of its own (uint64), so that what a policy does in a game does
+        not depend on which other games are in the batch. By default nothing happens.
+
+        Args:
+            slots: int64 (K,), indices into the batch that `act` will see.
+            seeds: uint64 (K,), a seed each.
+        """
+
+
+@kernel
+def _sample(masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
+    for i in range(masks.shape[0]):
+        count = 0
+        for card in range(NUM_CARDS):
+            # Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
+            word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
+            while word != 0:
+                word &= word - 1
+                count += 1
+        chosen = next_below(streams, i, count) if count > 1 else 0
+        for card in range(NUM_CARDS):
+            word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
+            while word != 0 and chosen >= 0:
+                if chosen == 0:
+                    actions[i] = card * NUM_DESTINATIONS + lowest_bit(word) // 8
+                word &= word - 1
+                chosen -= 1
+
+
+def _check_masks(masks: NDArray[np.int8], streams: NDArray[np.uint64]) -> NDArray[np.int8]:
+    shape = (len(streams), NUM_CARDS * NUM_DESTINATIONS)
+    if masks.shape != shape:
+        raise ValueError(f"the masks have shape {masks.shape}: it must be {shape}, a row for each stream")
+    if masks.dtype not in (np.int8, np.bool_):
+        raise ValueError(f"the masks are {masks.dtype}: they must be int8 (0 or 1) or bool")
+    masks = np.ascontiguousarray(masks).view(np.int8)
+    if masks.size and (masks.min() < 0 or masks.max() > 1 or not masks.any(axis=1).all()):
+        raise ValueError("each mask must be 0 or 1 everywhere and 1 somewhere")
+    return masks
+
+
+def sample_legal(masks: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Draw one legal action for each of N games, each equally likely.
+
+    Args:
+        masks: int8 or bool (N, 416), each with a 1 somewhere.
+        streams: uint64 (N,), the states of N SplitMix64 streams, moved on in place; any words will do.
+
+    Returns:
+        int64 (N,), the actions.
+
+    Raises:
+        ValueError: the masks have another shape or dtype, other values, or an empty row.
+    """
+    masks = _check_masks(masks, streams)
+    actions = np.zeros(len(streams), np.int64)
+    _sample(masks, streams, actions)
+    return actions
+
+
+class _SeededPolicy(Policy):
+    """A policy with one random stream for each place of the batch."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed: Final = seed
+        # uint64 (N,): the streams' states; places that no game began in are seeded from `seed`
+        self._streams: NDArray[np.uint64] = np.empty(0, np.uint64)
+
+    def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        if len(slots):
+            self._grow(int(slots.max()) + 1)
+            self._streams[slots] = seeds
+
+    def _grow(self, number: int) -> NDArray[np.uint64]:
+        have = len(self._streams)
+        if number > have:
+            fresh = np.arange(have, number, dtype=np.uint64) + np.uint64(self.seed % 2**64)
+            self._streams = np.concatenate([self._streams, fresh])
+        return self._streams[:number]
+
+
+class RandomPolicy(_SeededPolicy):
+    """Plays any legal action, each equally likely."""
+
+    name = "random"
+    observation = "board"
+
+    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        return sample_legal(masks, self._grow(len(masks)))
+
+
+# What greedy prefers, best first. Each is worth more than all below it together.
+_SAFE_UP: Final = 1 << 8
+_TURNS: Final = 1 << 7
+_EMPTIES: Final = 1 << 6
+_UP: Final = 1 << 5
+_KEEPS_RUN: Final = 1 << 4
+
+
+@kernel
+def _fits(board: NDArray[np.int8], card: int, column: int, place: int) -> bool:
+    """Whether `card` lies, face up on face up, on a card one rank higher of its suit."""
+    return place > 0 and board[column, place - 1] == card + 1 and card % NUM_RANKS != KING
+
+
+@kernel
+def _greedy(
+    boards: NDArray[np.int8], masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArray[np.int64]
+) -> None:
+    columns = np.empty(NUM_CARDS, np.int64)
+    places = np.empty(NUM_CARDS, np.int64)
+    for i in range(masks.shape[0]):
+        board = boards[i]
+        lowest = NUM_RANKS
+        for suit in range(NUM_SUITS):
+            lowest = min(lowest, board[NUM_COLUMNS, suit])
+        for column in range(NUM_COLUMNS):
+            for place in range(NUM_CARDS):
+                card = np.int64(board[column, place])
+                if card == EMPTY:
+                    break
+                if card != HIDDEN:
+                    columns[card] = column
+                    places[card] = place
+        best = -1
+        ties = 0
+        for card in range(NUM_CARDS):
+            word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
+            while word != 0:
+                target = lowest_bit(word) // 8
+                word &= word - 1
+                worth = 0
+                rank = card % NUM_RANKS
+                if board[NUM_COLUMNS, card // NUM_RANKS] <= rank:
+                    column = columns[card]
+                    place = places[card]
+                    if target == FOUNDATION:
+                        worth += _UP
+                        if rank <= lowest + 1:
+                            worth += _SAFE_UP
+                    if place > 0 and board[column, place - 1] == HIDDEN:
+                        worth += _TURNS
+                    elif place == 0:
+                        if target == FOUNDATION or rank != KING:
+                            worth += _EMPTIES
+                    elif not _fits(board, card, column, place):
+                        worth += _KEEPS_RUN
+                if worth > best:
+                    best = worth
+                    ties = 0
+                if worth == best:
+                    ties += 1
+                    # Reservoir sampling: each of the ties is kept with the same chance.
+                    if ties == 1 or next_below(streams, i, ties) == 0:
+                        actions[i] = card * NUM_DESTINATIONS + target
+
+
+class GreedyPolicy(_SeededPolicy):
+    """A simple player: safe foundation moves first, then moves that turn a card up, then those that keep runs whole."""
+
+    name = "greedy"
+    observation = "board"
+
+    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        streams = self._grow(len(masks))
+        masks = _check_masks(masks, streams)
+        if observations.shape != (len(masks), NUM_COLUMNS + 1, NUM_CARDS) or observations.dtype != np.int8:
+            raise ValueError(
+                f"greedy wants 'board' observations, int8 ({len(masks)}, {NUM_COLUMNS + 1}, {NUM_CARDS}), "
+                f"not {observations.dtype} {observations.shape}"
+            )
+        actions = np.zeros(len(masks), np.int64)
+        _greedy(np.ascontiguousarray(observations), masks, streams, actions)
+        return actions
+
+
+POLICIES: Final[dict[str, Callable[[int], Policy]]] = {
+    policy.name: policy for policy in (RandomPolicy, GreedyPolicy)
+}
+
+
+def policy_named(name: str, seed: int = 0) -> Policy:
+    """The policy of that name.
+
+    Raises:
+        ValueError: there is none; the message lists those that are.
+    """
+    make = POLICIES.get(name)
+    if make is None:
+        raise ValueError(f"unknown policy {name!r}: use one of {', '.join(POLICIES)}")
+    return make(seed)
