@@ -22,7 +22,7 @@ from rusol_env.deals import (
     suite,
 )
 from rusol_env.env import RussianSolitaireEnv
-
+from rusol_env.evaluate import Evaluation, evaluate
 from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action, encode_action, parse_move
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
@@ -35,6 +35,7 @@ __all__ = [
     "VARIANTS",
     "YUKON",
     "Arrangement",
+    "Evaluation",
     "Game",
     "GreedyPolicy",
     "IllegalMove",
@@ -55,6 +56,7 @@ __all__ = [
     "decode_code",
     "encode_action",
     "encode_code",
+    "evaluate",
     "parse_move",
     "pysolfc_arrangement",
     "read_deals",
@@ -72,6 +74,6 @@ ENV_ID: Final = "rusol_env/RussianSolitaire-v0"
 
 # ENV_ID, and one id a rule set: rusol_env/RussianSolitaireClassic-v0 and so on.
 for _infix, _kwargs in [("", {}), *((name.title(), {"rules": name}) for name in VARIANTS)]:
-    gymnasium.register(
+    gymnasium.register(  # pyright: ignore[reportUnknownMemberType] (its kwargs are a bare dict)
         ENV_ID.replace("-v0", f"{_infix}-v0"), entry_point="rusol_env.env:RussianSolitaireEnv", kwargs=_kwargs
     )

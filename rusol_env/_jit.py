@@ -15,14 +15,16 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import caching
 from numba.core.caching import Cache, CompileResultCacheImpl
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -69,14 +71,15 @@ def _stamped(locator: type) -> type:
     """A Numba cache locator whose freshness stamp also covers every kernel source of the package."""
 
     def get_source_stamp(self: Any) -> tuple[str, Any]:
-        return sources_hash(), super(stamped, self).get_source_stamp()
+        inherited: Any = super(stamped, self)
+        return sources_hash(), inherited.get_source_stamp()
 
     stamped = type(f"Stamped{locator.__name__}", (locator,), {"get_source_stamp": get_source_stamp})
     return stamped
 
 
 class _KernelCacheImpl(CompileResultCacheImpl):
-    _locator_classes = [
+    _locator_classes: ClassVar[list[type]] = [
         _stamped(caching.UserProvidedCacheLocator),
         _stamped(caching.InTreeCacheLocator),
         _stamped(caching.UserWideCacheLocator),
@@ -97,7 +100,7 @@ class _KernelCache(Cache):
 def kernel(function: F) -> F:
     """Compile `function` with Numba on its first call: no Python objects, no lock held, cached on disk."""
     compiled: Any = numba.njit(nogil=True, error_model="numpy")(function)
-    if numba.config.DISABLE_JIT:
+    if not hasattr(compiled, "_cache"):  # NUMBA_DISABLE_JIT: the plain function
         return function
     try:
         compiled._cache = _KernelCache(function)
@@ -114,34 +117,50 @@ def _byte_pointer(context: Any, builder: Any, array_type: Any, array: Any, at: A
 
 
 # Why intrinsics: in a kernel, `row.view(np.int64)[k]` costs 25 ns a time here, these cost under 1 ns.
-@intrinsic
-def load64(typingctx, row, at):  # type: ignore[no-untyped-def]
-    """The int64 at byte `at` of a contiguous array; not checked against its bounds."""
+if TYPE_CHECKING:
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1], 64)
-        return builder.load(pointer, align=1)
+    def int64(value: Any) -> int:
+        """A 64-bit integer: what a kernel makes of a smaller one before it computes with it."""
+        ...
 
-    return types.int64(row, types.int64), codegen
+    def load64(row: NDArray[np.int8], at: int) -> int:
+        """The int64 at byte `at` of a contiguous array; not checked against its bounds."""
+        ...
 
+    def store64(row: NDArray[np.int8], at: int, value: int) -> None:
+        """Write the int64 `value` at byte `at` of a contiguous array; not checked against its bounds."""
+        ...
 
-@intrinsic
-def store64(typingctx, row, at, value):  # type: ignore[no-untyped-def]
-    """Write the int64 `value` at byte `at` of a contiguous array; not checked against its bounds."""
+    def lowest_bit(word: int) -> int:
+        """The index of the lowest set bit of an int64 that is not 0."""
+        ...
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1], 64)
-        builder.store(arguments[2], pointer, align=1)
-        return context.get_dummy_value()
+else:
+    int64 = np.int64
 
-    return types.void(row, types.int64, types.int64), codegen
+    @intrinsic
+    def load64(typingctx, row, at):
 
+        def codegen(context, builder, signature, arguments):
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1], 64)
+            return builder.load(pointer, align=1)
 
-@intrinsic
-def lowest_bit(typingctx, word):  # type: ignore[no-untyped-def]
-    """The index of the lowest set bit of an int64 that is not 0."""
+        return types.int64(row, types.int64), codegen
 
-    def codegen(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+    @intrinsic
+    def store64(typingctx, row, at, value):
 
-    return types.int64(types.int64), codegen
+        def codegen(context, builder, signature, arguments):
+            pointer = _byte_pointer(context, builder, signature.args[0], arguments[0], arguments[1], 64)
+            builder.store(arguments[2], pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(row, types.int64, types.int64), codegen
+
+    @intrinsic
+    def lowest_bit(typingctx, word):
+
+        def codegen(context, builder, signature, arguments):
+            return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.int64(types.int64), codegen

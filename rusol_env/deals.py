@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import kernel
-from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS, card_text, parse_card, rank_of, suit_of
+from rusol_env._jit import int64, kernel
+from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS, card_text, parse_card, suit_of
 from rusol_env.rules import DEAL_FACE_DOWN, DEAL_HEIGHTS, NUM_COLUMNS, VARIANTS, Rules, rules_named
 
 PREFIX: Final = "RU1"
@@ -67,7 +67,7 @@ def next_word(streams: NDArray[np.uint64], i: int) -> np.uint64:
 @kernel
 def next_below(streams: NDArray[np.uint64], i: int, bound: int) -> int:
     """A number 0 to `bound` - 1 from stream `i` (bound at most 2^31; the bias is under 2^-32 a value)."""
-    return np.int64(((next_word(streams, i) >> _32) * np.uint64(bound)) >> _32)
+    return int64(((next_word(streams, i) >> _32) * np.uint64(bound)) >> _32)
 
 
 @kernel
@@ -78,9 +78,9 @@ def draw_deal(streams: NDArray[np.uint64], i: int, split: int) -> int:
     begin with A; 30 bits in evaluation.
     """
     if split == Split.EVAL:
-        return np.int64(next_word(streams, i) >> _EVAL_SHIFT)
+        return int64(next_word(streams, i) >> _EVAL_SHIFT)
     while True:
-        number = np.int64(next_word(streams, i) >> _TRAIN_SHIFT)
+        number = int64(next_word(streams, i) >> _TRAIN_SHIFT)
         if number >= NUM_EVAL_DEALS:
             return number
 
@@ -97,7 +97,7 @@ def shuffle(number: int, deck: NDArray[np.int8]) -> None:
     state = np.uint64(number)
     for i in range(NUM_CARDS - 1, 0, -1):
         state += GAMMA
-        j = np.int64(((mix(state) >> _32) * np.uint64(i + 1)) >> _32)
+        j = int64(((mix(state) >> _32) * np.uint64(i + 1)) >> _32)
         card = deck[i]
         deck[i] = deck[j]
         deck[j] = card
@@ -205,11 +205,16 @@ def arrangement(
 def _card_id(card: str | int) -> int:
     if isinstance(card, str):
         return parse_card(card)
-    if isinstance(card, bool) or not isinstance(card, (int, np.integer)):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_whole(card):
         raise ValueError(f"{card!r} is not a card: give text such as '10D', or an id from 0 to {NUM_CARDS - 1}")
     if not 0 <= card < NUM_CARDS:
         raise ValueError(f"{card} is not a card id: they go from 0 (AS) to {NUM_CARDS - 1} (KC)")
     return int(card)
+
+
+def is_whole(value: Any) -> TypeGuard[int]:
+    """Whether `value` is a Python or NumPy integer, and not a bool."""
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def check_number(number: int) -> int:
@@ -218,7 +223,7 @@ def check_number(number: int) -> int:
     Raises:
         ValueError: it is not a whole number from 0 to 2^35 - 1.
     """
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_whole(number):
         raise ValueError(f"{number!r} is not a deal number: they are whole numbers from 0 to {NUM_DEALS - 1}")
     if not 0 <= number < NUM_DEALS:
         raise ValueError(f"{number} is not a deal number: they go from 0 to {NUM_DEALS - 1}")
@@ -338,7 +343,8 @@ def pysolfc_arrangement(number: int | str) -> Arrangement:
     except ImportError as error:
         raise ImportError("PySolFC's deals need the package pysol-cards: pip install 'rusol-env[pysol]'") from error
     which = RandomBase.DEALS_MS if microsoft else RandomBase.DEALS_PYSOLFC
-    layout = cast(str, Game("yukon", int(digits), which).calc_layout_string(CardRenderer(True)))
+    game = cast(Any, Game("yukon", int(digits), which))
+    layout: str = game.calc_layout_string(CardRenderer(True))
     rows = layout.replace("<", "").replace(">", "").splitlines()
     return arrangement([row.split() for row in rows if row.strip()])
 

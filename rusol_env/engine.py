@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import kernel, load64, lowest_bit, store64
+from rusol_env._jit import int64, kernel, load64, lowest_bit, store64
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS, RED_SUITS
 from rusol_env.deals import Arrangement, mix, shuffle
 from rusol_env.rules import (
@@ -70,7 +70,7 @@ MOVES: Final = SCORE + 8  # int64: moves made, undone ones included
 ROW: Final = (MOVES + 8 + 63) // 64 * 64  # whole cache lines
 
 # Sets of cards are int64 with bit `card` set.
-_ONE: Final = np.int64(1)
+_ONE: Final = int64(1)
 ONE_RANK: Final = sum(1 << suit * NUM_RANKS for suit in range(NUM_SUITS))  # the aces; << r for rank r
 KINGS: Final = ONE_RANK << NUM_RANKS - 1
 
@@ -120,13 +120,13 @@ def word(row: NDArray[np.int8], at: int) -> int:
 @kernel
 def _bond(card: int, under: int) -> int:
     """The key's term for `card` lying on `under` (a card or BASE)."""
-    return np.int64(mix(np.uint64(card * 64 + under + 1)))
+    return int64(mix(np.uint64(card * 64 + under + 1)))
 
 
 @kernel
 def _veil(card: int) -> int:
     """The key's term for `card` lying face down."""
-    return np.int64(mix(np.uint64(card * 64 + 63)))
+    return int64(mix(np.uint64(card * 64 + 63)))
 
 
 @kernel
@@ -138,15 +138,15 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
         row[COLUMN + card] = FOUNDATION
         row[UNDER + card] = NOT_IN_COLUMN
         row[PLACE + card] = 0
-    face_up = np.int64(0)
-    key = np.int64(0)
+    face_up = int64(0)
+    key = int64(0)
     k = 0
     for column in range(NUM_COLUMNS):
         under = BASE
         row[HEIGHTS + column] = heights[column]
         row[DOWN + column] = down[column]
         for place in range(heights[column]):
-            card = np.int64(cards[k])
+            card = int64(cards[k])
             k += 1
             row[UNDER + card] = under
             row[COLUMN + card] = column
@@ -161,8 +161,8 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
             under = card
     store64(row, FACE_UP, face_up)
     store64(row, KEY, key)
-    store64(row, SCORE, np.int64(0))
-    store64(row, MOVES, np.int64(0))
+    store64(row, SCORE, int64(0))
+    store64(row, MOVES, int64(0))
 
 
 @kernel
@@ -218,7 +218,7 @@ def legal(row: NDArray[np.int8], take_back: bool, idle_moves: bool, actions: NDA
     """
     count = 0
     face_up = load64(row, FACE_UP)
-    tops = np.int64(0)
+    tops = int64(0)
     if take_back and face_up != 0:
         for suit in range(NUM_SUITS):
             if row[COUNTS + suit] > 0:
@@ -226,15 +226,15 @@ def legal(row: NDArray[np.int8], take_back: bool, idle_moves: bool, actions: NDA
     for column in range(NUM_COLUMNS):
         height = row[HEIGHTS + column]
         if height == 0:
-            fitting = np.int64(KINGS)
+            fitting = int64(KINGS)
         else:
-            last = np.int64(row[column * NUM_CARDS + height - 1])
+            last = int64(row[column * NUM_CARDS + height - 1])
             suit = last // NUM_RANKS
             rank = last - suit * NUM_RANKS
             if row[COUNTS + suit] == rank:
                 actions[count] = last * NUM_DESTINATIONS + FOUNDATION
                 count += 1
-            one_lower = ((np.int64(ONE_RANK) << rank) >> 1) & ~np.int64(KINGS)
+            one_lower = ((int64(ONE_RANK) << rank) >> 1) & ~int64(KINGS)
             fitting = one_lower & load64(row, ACCEPTS + 8 * suit)
         movable = fitting & face_up
         while movable != 0:
@@ -267,8 +267,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
     card = action // NUM_DESTINATIONS
     target = action - card * NUM_DESTINATIONS
     suit = card // NUM_RANKS
-    source = np.int64(row[COLUMN + card])
-    under = np.int64(row[UNDER + card])
+    source = int64(row[COLUMN + card])
+    under = int64(row[UNDER + card])
     key = load64(row, KEY)
     face_up = load64(row, FACE_UP)
     score = load64(row, SCORE)
@@ -284,8 +284,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
         key ^= _bond(card, under)
         score += row[FOUNDATION_POINTS]
     else:
-        height = np.int64(row[HEIGHTS + target])
-        onto = np.int64(row[target * NUM_CARDS + height - 1]) if height > 0 else BASE
+        height = int64(row[HEIGHTS + target])
+        onto = int64(row[target * NUM_CARDS + height - 1]) if height > 0 else BASE
         row[UNDER + card] = onto
         key ^= _bond(card, onto)
         if source == FOUNDATION:
@@ -297,10 +297,10 @@ def apply(row: NDArray[np.int8], action: int) -> int:
             face_up |= _ONE << card
         else:
             key ^= _bond(card, under)
-            _move_group(row, source, np.int64(row[PLACE + card]), target)
+            _move_group(row, source, int64(row[PLACE + card]), target)
     turned = 0
     if source != FOUNDATION:
-        height = np.int64(row[HEIGHTS + source])
+        height = int64(row[HEIGHTS + source])
         if height > 0 and height == row[DOWN + source]:
             row[DOWN + source] = height - 1
             row[source * NUM_CARDS + height - 1] = under
@@ -318,10 +318,10 @@ def apply(row: NDArray[np.int8], action: int) -> int:
 @kernel
 def _move_group(row: NDArray[np.int8], source: int, place: int, target: int) -> None:
     """Move the cards from index `place` of column `source` upwards onto column `target`."""
-    old = np.int64(row[HEIGHTS + source])
-    height = np.int64(row[HEIGHTS + target])
+    old = int64(row[HEIGHTS + source])
+    height = int64(row[HEIGHTS + target])
     for i in range(place, old):
-        moving = np.int64(row[source * NUM_CARDS + i])
+        moving = int64(row[source * NUM_CARDS + i])
         row[source * NUM_CARDS + i] = EMPTY
         row[target * NUM_CARDS + height] = moving
         row[COLUMN + moving] = target
@@ -358,11 +358,11 @@ def undo(row: NDArray[np.int8], record: int) -> None:
     face_up = load64(row, FACE_UP)
     store64(row, SCORE, load64(row, SCORE) - gain(row, record))
     under = BASE
-    height = np.int64(0)
+    height = int64(0)
     if source != FOUNDATION:
-        height = np.int64(row[HEIGHTS + source])
+        height = int64(row[HEIGHTS + source])
         if height > 0:
-            under = np.int64(row[source * NUM_CARDS + height - 1])
+            under = int64(row[source * NUM_CARDS + height - 1])
         if record >> TURNED_SHIFT:
             row[DOWN + source] = height
             row[source * NUM_CARDS + height - 1] = HIDDEN
@@ -376,7 +376,7 @@ def undo(row: NDArray[np.int8], record: int) -> None:
         row[HEIGHTS + source] = height + 1
         face_up |= _ONE << card
     else:
-        key ^= _bond(card, np.int64(row[UNDER + card]))
+        key ^= _bond(card, int64(row[UNDER + card]))
         if source == FOUNDATION:
             under = NOT_IN_COLUMN
             last = row[HEIGHTS + target] - 1
@@ -387,7 +387,7 @@ def undo(row: NDArray[np.int8], record: int) -> None:
             row[PLACE + card] = 0
             face_up &= ~(_ONE << card)
         else:
-            _move_group(row, target, np.int64(row[PLACE + card]), source)
+            _move_group(row, target, int64(row[PLACE + card]), source)
     if under != NOT_IN_COLUMN:
         key ^= _bond(card, under)
     row[UNDER + card] = under
@@ -402,11 +402,11 @@ def position_key(row: NDArray[np.int8]) -> int:
     It is the XOR of a random word for each pair (card, what it lies on) in the columns and for each
     face-down card. So it does not depend on which column is which, nor on score or moves.
     """
-    key = np.int64(0)
+    key = int64(0)
     face_up = load64(row, FACE_UP)
     for card in range(NUM_CARDS):
         if row[COLUMN + card] != FOUNDATION:
-            key ^= _bond(card, np.int64(row[UNDER + card]))
+            key ^= _bond(card, int64(row[UNDER + card]))
             if not (face_up >> card) & 1:
                 key ^= _veil(card)
     return key
@@ -421,7 +421,7 @@ def refusal(row: NDArray[np.int8], action: int, take_back: bool, idle_moves: boo
     actions = np.empty(MAX_LEGAL, np.int16)
     for i in range(legal(row, take_back, idle_moves, actions)):
         if actions[i] == action:
-            return np.int64(Rejection.NONE)
+            return int64(Rejection.NONE)
     card = action // NUM_DESTINATIONS
     target = action - card * NUM_DESTINATIONS
     suit = card // NUM_RANKS
@@ -429,30 +429,30 @@ def refusal(row: NDArray[np.int8], action: int, take_back: bool, idle_moves: boo
     source = row[COLUMN + card]
     place = row[PLACE + card]
     if is_won(row):
-        return np.int64(Rejection.GAME_WON)
+        return int64(Rejection.GAME_WON)
     if source != FOUNDATION and not (load64(row, FACE_UP) >> card) & 1:
-        return np.int64(Rejection.FACE_DOWN)
+        return int64(Rejection.FACE_DOWN)
     if target == FOUNDATION:
         if source == FOUNDATION:
-            return np.int64(Rejection.ON_FOUNDATION)
+            return int64(Rejection.ON_FOUNDATION)
         if row[HEIGHTS + source] != place + 1:
-            return np.int64(Rejection.NOT_LAST)
-        return np.int64(Rejection.FOUNDATION_ORDER)
+            return int64(Rejection.NOT_LAST)
+        return int64(Rejection.FOUNDATION_ORDER)
     if source == FOUNDATION and row[COUNTS + suit] != rank + 1:
-        return np.int64(Rejection.NOT_TOP)
+        return int64(Rejection.NOT_TOP)
     if source == target:
-        return np.int64(Rejection.SAME_COLUMN)
+        return int64(Rejection.SAME_COLUMN)
     height = row[HEIGHTS + target]
     if height == 0:
-        if not (np.int64(KINGS) >> card) & 1:
-            return np.int64(Rejection.EMPTY_NEEDS_KING)
+        if not (int64(KINGS) >> card) & 1:
+            return int64(Rejection.EMPTY_NEEDS_KING)
     else:
-        last = np.int64(row[target * NUM_CARDS + height - 1])
+        last = int64(row[target * NUM_CARDS + height - 1])
         last_suit = last // NUM_RANKS
         if last - last_suit * NUM_RANKS != rank + 1 or not (load64(row, ACCEPTS + 8 * last_suit) >> card) & 1:
-            return np.int64(Rejection.DOES_NOT_FIT)
+            return int64(Rejection.DOES_NOT_FIT)
     if source == FOUNDATION:
-        return np.int64(Rejection.TAKE_BACK_OFF)
+        return int64(Rejection.TAKE_BACK_OFF)
     if row[HEIGHTS + source] - place > row[MAX_GROUP]:
-        return np.int64(Rejection.GROUP_TOO_LARGE)
-    return np.int64(Rejection.IDLE_MOVE)
+        return int64(Rejection.GROUP_TOO_LARGE)
+    return int64(Rejection.IDLE_MOVE)

@@ -26,6 +26,7 @@ from rusol_env.deals import (
     decode_code,
     draw_deal,
     encode_code,
+    is_whole,
 )
 from rusol_env.episode import Reward
 from rusol_env.game import decode_action, explain
@@ -71,7 +72,7 @@ def read_deal(deal: Deal, rules: Rules) -> int | Arrangement:
                 f"the same deal here is {encode_code(number, rules)}"
             )
         return number
-    if isinstance(deal, (int, np.integer)):
+    if is_whole(deal):
         return check_number(deal)
     if isinstance(deal, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         return arrangement(deal)
@@ -89,7 +90,7 @@ def _warn_farming() -> None:
 
 
 def _whole_number(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    if not is_whole(value) or value < least:
         raise ValueError(f"{name} is {value!r}: it must be a whole number, at least {least}")
     return int(value)
 
@@ -172,7 +173,10 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     - v0: first version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata: ClassVar[dict[str, Any]] = {  # pyright: ignore[reportIncompatibleVariableOverride]
+        "render_modes": ["ansi"],
+        "render_fps": 4,
+    }
 
     def __init__(
         self,
@@ -213,6 +217,9 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             _warn_farming()
         self.action_space = Discrete(engine.NUM_ACTIONS)
         self.observation_space = observation_space(self.observation_kind, self.thoughtful)
+        # Plain ints for the kernels: Numba takes 12 us to recognise an enum member, and 0.3 us an int.
+        self._reward: Final = int(self.reward_kind)
+        self._split: Final = int(self.split)
         self._shape: Final = self.observation_space.shape
         self._dtype: Final = self.observation_space.dtype
         self._encode: Final = encode_cards if self.observation_kind is Observation.CARDS else encode_board
@@ -255,7 +262,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             self._next_deal = 0
         if fixed is None:
             if self.deals is None:
-                fixed = draw_deal(self._stream, 0, self.split)
+                fixed = draw_deal(self._stream, 0, self._split)
             else:
                 fixed = self.deals[self._next_deal % len(self.deals)]
                 self._next_deal += 1
@@ -295,7 +302,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             chosen,
             self.take_back,
             self.idle_moves,
-            self.reward_kind,
+            self._reward,
             self.illegal_reward,
             self._mask,
         )
@@ -306,7 +313,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         info = self._info(score, moves, up, down)
         if rejection:
             info["rejection"] = Rejection(rejection)
-            info["rejection_text"] = self.explain(chosen)
+            info["rejection_text"] = explain(self._row, self.rules, decode_action(chosen), info["rejection"])
         return self._observe(), reward, terminated, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -368,7 +375,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
 
 def _read_seed(seed: Any) -> int:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**64:
+    if not is_whole(seed) or not 0 <= seed < 2**64:
         raise ValueError(f"{seed!r} is not a seed: give a whole number from 0 to 2^64 - 1")
     return int(seed)
 

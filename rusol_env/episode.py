@@ -10,7 +10,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import kernel
+from rusol_env._jit import int64, kernel, load64
+from rusol_env.engine import FOUNDATION_POINTS as FOUNDATION_POINTS_AT
 from rusol_env.engine import (
     MOVES,
     NUM_ACTIONS,
@@ -22,10 +23,8 @@ from rusol_env.engine import (
     is_take_back,
     is_won,
     legal,
-    load64,
     refusal,
 )
-from rusol_env.engine import FOUNDATION_POINTS as FOUNDATION_POINTS_AT
 from rusol_env.rules import Rejection
 
 
@@ -85,11 +84,11 @@ def try_action(
         if actions[i] == action:
             record = apply(row, action)
             if reward == Reward.WIN:
-                return np.int64(Rejection.NONE), 1.0 if is_won(row) else 0.0
+                return int64(Rejection.NONE), 1.0 if is_won(row) else 0.0
             points = gain(row, record)
             if reward == Reward.PROGRESS and is_take_back(record):
                 points -= row[FOUNDATION_POINTS_AT]
-            return np.int64(Rejection.NONE), np.float64(points)
+            return int64(Rejection.NONE), np.float64(points)
     return refusal(row, action, take_back, idle_moves), illegal_reward
 
 

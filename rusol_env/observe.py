@@ -25,7 +25,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from rusol_env._jit import kernel
+from rusol_env._jit import int64, kernel
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.engine import BASE, BOARD_SIZE, COUNTS, DOWN, EMPTY, HEIGHTS, HIDDEN, UNDER
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
@@ -72,11 +72,11 @@ def encode_board(row: NDArray[np.int8], mask: NDArray[np.int8], thoughtful: bool
             out[column, place] = row[column * NUM_CARDS + place]
     if thoughtful:
         for column in range(NUM_COLUMNS):
-            down = np.int64(row[DOWN + column])
+            down = int64(row[DOWN + column])
             if row[HEIGHTS + column] > 0:
-                card = np.int64(row[column * NUM_CARDS + down])
+                card = int64(row[column * NUM_CARDS + down])
                 for place in range(down - 1, -1, -1):
-                    card = np.int64(row[UNDER + card])
+                    card = int64(row[UNDER + card])
                     out[column, place] = REVEALED + card
 
 
@@ -97,23 +97,23 @@ def encode_cards(row: NDArray[np.int8], mask: NDArray[np.int8], thoughtful: bool
             out[suit * NUM_RANKS + rank, UNSEEN] = 0.0
             out[suit * NUM_RANKS + rank, ON_FOUNDATION] = 1.0
     for column in range(NUM_COLUMNS):
-        height = np.int64(row[HEIGHTS + column])
-        down = np.int64(row[DOWN + column])
+        height = int64(row[HEIGHTS + column])
+        down = int64(row[DOWN + column])
         if height == 0:
             continue
         under = HIDDEN if down > 0 else EMPTY
         if thoughtful:
             # Walk down from the first face-up card: only here does a face-down card become known.
-            card = np.int64(row[column * NUM_CARDS + down])
+            card = int64(row[column * NUM_CARDS + down])
             for place in range(down - 1, -1, -1):
-                card = np.int64(row[UNDER + card])
-                below = np.int64(row[UNDER + card])
+                card = int64(row[UNDER + card])
+                below = int64(row[UNDER + card])
                 _encode_place(card, column, place, height, place, EMPTY if below == BASE else HIDDEN, out)
                 out[card, ON_SUCCESSOR] = below == card + 1 and card % NUM_RANKS != KING
                 if place == down - 1:
                     under = card
         for place in range(down, height):
-            card = np.int64(row[column * NUM_CARDS + place])
+            card = int64(row[column * NUM_CARDS + place])
             out[card, UNSEEN] = 0.0
             _encode_place(card, column, place, height, down, HIDDEN if place == down > 0 else under, out)
             out[card, ON_SUCCESSOR] = under == card + 1 and card % NUM_RANKS != KING

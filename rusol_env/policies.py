@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import kernel, load64, lowest_bit
+from rusol_env._jit import int64, kernel, load64, lowest_bit
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.deals import next_below
 from rusol_env.engine import EMPTY, HIDDEN
@@ -47,19 +47,35 @@ class Policy(ABC):
             slots: int64 (K,), indices into the batch that `act` will see.
             seeds: uint64 (K,), a seed each.
         """
+        return
+
+
+# Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
+_MASK_BITS: Final = int64(0x0101010101010101)
 
 
 @kernel
-def _sample(masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> None:
+def _count_legal(masks: NDArray[np.int8], i: int) -> int:
+    """The number of ones in mask `i`; -1 if an entry is neither 0 nor 1."""
+    count = 0
+    for card in range(NUM_CARDS):
+        word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
+        if word & ~_MASK_BITS:
+            return -1
+        while word != 0:
+            word &= word - 1
+            count += 1
+    return count
+
+
+@kernel
+def _sample(masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> int:
+    """Write an action for each mask; returns the index of the first mask that is none, or -1."""
     for i in range(masks.shape[0]):
-        count = 0
-        for card in range(NUM_CARDS):
-            # Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
-            word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
-            while word != 0:
-                word &= word - 1
-                count += 1
-        chosen = next_below(streams, i, count) if count > 1 else 0
+        count = _count_legal(masks, i)
+        if count < 1:
+            return i
+        chosen = next_below(streams, i, count)
         for card in range(NUM_CARDS):
             word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
             while word != 0 and chosen >= 0:
@@ -67,18 +83,23 @@ def _sample(masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArr
                     actions[i] = card * NUM_DESTINATIONS + lowest_bit(word) // 8
                 word &= word - 1
                 chosen -= 1
+            if chosen < 0:
+                break
+    return -1
 
 
-def _check_masks(masks: NDArray[np.int8], streams: NDArray[np.uint64]) -> NDArray[np.int8]:
-    shape = (len(streams), NUM_CARDS * NUM_DESTINATIONS)
+def _read_masks(masks: NDArray[Any], number: int) -> NDArray[np.int8]:
+    shape = (number, NUM_CARDS * NUM_DESTINATIONS)
     if masks.shape != shape:
-        raise ValueError(f"the masks have shape {masks.shape}: it must be {shape}, a row for each stream")
-    if masks.dtype not in (np.int8, np.bool_):
+        raise ValueError(f"the masks have shape {masks.shape}: it must be {shape}")
+    if masks.dtype != np.int8 and masks.dtype != np.bool_:
         raise ValueError(f"the masks are {masks.dtype}: they must be int8 (0 or 1) or bool")
-    masks = np.ascontiguousarray(masks).view(np.int8)
-    if masks.size and (masks.min() < 0 or masks.max() > 1 or not masks.any(axis=1).all()):
-        raise ValueError("each mask must be 0 or 1 everywhere and 1 somewhere")
-    return masks
+    return np.ascontiguousarray(masks).view(np.int8)
+
+
+def _refuse_mask(bad: int) -> None:
+    if bad >= 0:
+        raise ValueError(f"mask {bad} is no action mask: it must be 0 or 1 everywhere and 1 somewhere")
 
 
 def sample_legal(masks: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np.int64]:
@@ -94,19 +115,22 @@ def sample_legal(masks: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np
     Raises:
         ValueError: the masks have another shape or dtype, other values, or an empty row.
     """
-    masks = _check_masks(masks, streams)
     actions = np.zeros(len(streams), np.int64)
-    _sample(masks, streams, actions)
+    _refuse_mask(_sample(_read_masks(masks, len(streams)), streams, actions))
     return actions
 
 
 class _SeededPolicy(Policy):
-    """A policy with one random stream for each place of the batch."""
+    """A compiled policy with one random stream for each place of the batch."""
 
     def __init__(self, seed: int = 0) -> None:
         self.seed: Final = seed
         # uint64 (N,): the streams' states; places that no game began in are seeded from `seed`
         self._streams: NDArray[np.uint64] = np.empty(0, np.uint64)
+        # Compile now, so that no time measured later has it in it.
+        self.act(
+            np.empty((0, NUM_COLUMNS + 1, NUM_CARDS), np.int8), np.empty((0, NUM_CARDS * NUM_DESTINATIONS), np.int8)
+        )
 
     def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         if len(slots):
@@ -140,28 +164,34 @@ _KEEPS_RUN: Final = 1 << 4
 
 
 @kernel
-def _fits(board: NDArray[np.int8], card: int, column: int, place: int) -> bool:
-    """Whether `card` lies, face up on face up, on a card one rank higher of its suit."""
-    return place > 0 and board[column, place - 1] == card + 1 and card % NUM_RANKS != KING
+def _in_run(board: NDArray[np.int8], card: int, column: int, place: int) -> bool:
+    """Whether `card` lies on a face-up card one rank higher, of any suit."""
+    under = board[column, place - 1] if place > 0 else EMPTY
+    return 0 <= under < HIDDEN and under % NUM_RANKS == card % NUM_RANKS + 1
 
 
 @kernel
 def _greedy(
     boards: NDArray[np.int8], masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArray[np.int64]
-) -> None:
+) -> int:
+    """Write an action for each board; returns the index of the first mask that is none, or -1."""
     columns = np.empty(NUM_CARDS, np.int64)
     places = np.empty(NUM_CARDS, np.int64)
     for i in range(masks.shape[0]):
+        if _count_legal(masks, i) < 1:
+            return i
         board = boards[i]
+        # A finished game's mask allows cards that cannot be seen: those are worth nothing.
+        columns[:] = -1
         lowest = NUM_RANKS
         for suit in range(NUM_SUITS):
             lowest = min(lowest, board[NUM_COLUMNS, suit])
         for column in range(NUM_COLUMNS):
             for place in range(NUM_CARDS):
-                card = np.int64(board[column, place])
-                if card == EMPTY:
+                card = int64(board[column, place])
+                if card <= EMPTY:
                     break
-                if card != HIDDEN:
+                if card < HIDDEN:
                     columns[card] = column
                     places[card] = place
         best = -1
@@ -173,8 +203,8 @@ def _greedy(
                 word &= word - 1
                 worth = 0
                 rank = card % NUM_RANKS
-                if board[NUM_COLUMNS, card // NUM_RANKS] <= rank:
-                    column = columns[card]
+                column = columns[card]
+                if column >= 0:
                     place = places[card]
                     if target == FOUNDATION:
                         worth += _UP
@@ -185,7 +215,7 @@ def _greedy(
                     elif place == 0:
                         if target == FOUNDATION or rank != KING:
                             worth += _EMPTIES
-                    elif not _fits(board, card, column, place):
+                    elif not _in_run(board, card, column, place):
                         worth += _KEEPS_RUN
                 if worth > best:
                     best = worth
@@ -195,6 +225,7 @@ def _greedy(
                     # Reservoir sampling: each of the ties is kept with the same chance.
                     if ties == 1 or next_below(streams, i, ties) == 0:
                         actions[i] = card * NUM_DESTINATIONS + target
+    return -1
 
 
 class GreedyPolicy(_SeededPolicy):
@@ -205,20 +236,18 @@ class GreedyPolicy(_SeededPolicy):
 
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         streams = self._grow(len(masks))
-        masks = _check_masks(masks, streams)
+        masks = _read_masks(masks, len(streams))
         if observations.shape != (len(masks), NUM_COLUMNS + 1, NUM_CARDS) or observations.dtype != np.int8:
             raise ValueError(
                 f"greedy wants 'board' observations, int8 ({len(masks)}, {NUM_COLUMNS + 1}, {NUM_CARDS}), "
                 f"not {observations.dtype} {observations.shape}"
             )
         actions = np.zeros(len(masks), np.int64)
-        _greedy(np.ascontiguousarray(observations), masks, streams, actions)
+        _refuse_mask(_greedy(np.ascontiguousarray(observations), masks, streams, actions))
         return actions
 
 
-POLICIES: Final[dict[str, Callable[[int], Policy]]] = {
-    policy.name: policy for policy in (RandomPolicy, GreedyPolicy)
-}
+POLICIES: Final[dict[str, Callable[[int], Policy]]] = {policy.name: policy for policy in (RandomPolicy, GreedyPolicy)}
 
 
 def policy_named(name: str, seed: int = 0) -> Policy:

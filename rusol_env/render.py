@@ -41,9 +41,7 @@ def ansi(position: Visible, *, caption: str = "", colour: bool | None = None) ->
         return paint(f"{card_name(card):>3}", _RED if suit_of(card) in RED_SUITS else _BLACK)
 
     ups = "  ".join(
-        paint(
-            f"{SUIT_SYMBOLS[suit]} {rank_name(count - 1) if count else '-'}", _RED if suit in RED_SUITS else _BLACK
-        )
+        paint(f"{SUIT_SYMBOLS[suit]} {rank_name(count - 1) if count else '-'}", _RED if suit in RED_SUITS else _BLACK)
         for suit, count in zip(range(NUM_SUITS), position.foundations, strict=True)
     )
     lines = [f"{caption}   {ups}" if caption else ups]

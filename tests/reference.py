@@ -281,3 +281,75 @@ def perft(game: Reference, depth: int, take_back: bool, idle_moves: bool) -> int
         after.play(card, destination)
         total += perft(after, depth - 1, take_back, idle_moves)
     return total
+
+
+PERFT_FOLDER = Path(__file__).parent / "perft"
+PERFT_MODES = {"plain": False, "all": True}  # whether taking back and idle moves are among the moves
+
+# What the files count: the position and the largest depth. A position is a code, or CODE/STEPS for `scripted`.
+# The deals 0, 33 and 2^35 - 1; Classic has one more, which can be won, since two of the three soon end.
+PERFT_POSITIONS = {
+    "classic": [
+        ("RU1-C-AAAAAAA", 7),
+        ("RU1-C-AAAAABB", 5),
+        ("RU1-C-7777777", 7),
+        ("RU1-C-AAAAAAM", 6),
+        ("RU1-C-AAAAAAC/19", 4),  # an empty column, a king's idle move, an ace to take back
+        ("RU1-C-AAAAADI/29", 4),  # a group of more than 20 that would fit
+        ("RU1-C-AAAAAAM/57", 4),
+        ("RU1-C-AAAAAAM/87", 4),  # a win after exactly four plain moves
+        ("RU1-C-AAAAAAM/88", 4),  # a win after exactly three: no plain sequence of four
+    ],
+    "relaxed": [
+        ("RU1-R-AAAAAAA", 5),
+        ("RU1-R-AAAAABB", 5),
+        ("RU1-R-7777777", 5),
+        ("RU1-R-AAAAAAA/43", 4),
+        ("RU1-R-AAAAAAB/51", 4),  # groups of more than 20 that would fit
+        ("RU1-R-AAAAAAB/66", 4),
+        ("RU1-R-AAAAAZN/226", 3),  # close to a win
+    ],
+    "yukon": [
+        ("RU1-Y-AAAAAAA", 5),
+        ("RU1-Y-AAAAABB", 5),
+        ("RU1-Y-7777777", 5),
+        ("RU1-Y-AAAAAAY/30", 4),  # a group of more than 20 that would fit
+        ("RU1-Y-AAAAAAB/30", 4),
+        ("RU1-Y-AAAAAAM/37", 4),  # a group of more than 20 that would fit
+        ("RU1-Y-AAAAAPP/132", 3),  # close to a win
+    ],
+}
+
+PERFT_HEADER = """\
+# Perft, {rules}: a line `POSITION MODE DEPTH COUNT` says that COUNT sequences of exactly DEPTH legal moves start there.
+# POSITION is a game code, or CODE/STEPS: the deal after STEPS moves, at step i (from 0) the move with index
+# (7 * i + 3) % n of the n plain legal moves, sorted by the card's text ("TD") and then the destination (0 to 6 a
+# column, 7 the foundation); fewer steps where no plain move is left.
+# MODE is `plain` (no taking back from a foundation, no idle moves) or `all` (both). A won game has no moves.
+# Counted by the reference, never by the engine. Made by: python tests/reference.py
+"""
+
+
+def position(name: str) -> Reference:
+    """The game that a perft file calls CODE or CODE/STEPS."""
+    code, _, steps = name.partition("/")
+    return scripted(code, int(steps or 0))
+
+
+def write_perft_files() -> None:
+    """Count everything in PERFT_POSITIONS anew."""
+    PERFT_FOLDER.mkdir(exist_ok=True)
+    for rules, positions in PERFT_POSITIONS.items():
+        lines: list[str] = []
+        for name, deepest in positions:
+            game = position(name)
+            for mode, allowed in PERFT_MODES.items():
+                for depth in range(1, deepest + 1):
+                    lines.append(f"{name} {mode} {depth} {perft(game, depth, allowed, allowed)}\n")
+        path = PERFT_FOLDER / f"{rules}.txt"
+        path.write_text(PERFT_HEADER.format(rules=rules) + "".join(lines), encoding="utf-8")
+        print(f"{path}: {len(lines)} counts")
+
+
+if __name__ == "__main__":
+    write_perft_files()

@@ -1,0 +1,183 @@
+"""The command `rusol`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from rusol_env.deals import deal_arrangement, decode_code, encode_code, suite
+from rusol_env.evaluate import FORMATS, Evaluation, evaluate, save
+from rusol_env.game import Game
+from rusol_env.observe import Visible
+from rusol_env.policies import POLICIES, policy_named
+from rusol_env.render import ansi
+from rusol_env.rules import VARIANTS, rules_named
+
+app = typer.Typer(
+    name="rusol",
+    help="Russian Solitaire for reinforcement learning: deals, policies and their results.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+# The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def _print_json(document: Any) -> None:
+    sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+
+
+@app.callback()
+def _commands() -> None:  # pyright: ignore[reportUnusedFunction]
+    """Russian Solitaire for reinforcement learning: deals, policies and their results."""
+
+
+@app.command("deal")
+def show_deal(
+    code: Annotated[str, typer.Argument(help="A game code such as RU1-C-AAAAABB.", show_default=False)],
+    reveal: Annotated[bool, typer.Option("--reveal", help="Show the face-down cards too.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all cards as one JSON document.")] = False,
+) -> None:
+    """Show a deal."""
+    rules, number = decode_code(code)
+    deal = deal_arrangement(number)
+    code = encode_code(number, rules)
+    if as_json:
+        _print_json(
+            {
+                "code": code,
+                "rules": rules.name,
+                "deal_number": number,
+                "columns": deal.text(),
+                "face_down": list(deal.face_down),
+            }
+        )
+        return
+    shown = Visible(deal.columns, deal.foundations) if reveal else Game(deal, rules).visible
+    typer.echo(f"{code}  {rules.name}, deal {number}")
+    typer.echo(ansi(shown), nl=False)
+
+
+@app.command("evaluate")
+def evaluate_policy(
+    policy: Annotated[str, typer.Option(help=f"The policy: {', '.join(POLICIES)}.")] = "greedy",
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(help=f"The rule set: {', '.join(VARIANTS)}; give it again for more rows.", show_default="classic"),
+    ] = None,
+    deals: Annotated[int, typer.Option(help="Play the suite first-N: the evaluation deals 0 to N-1.")] = 1000,
+    seed: Annotated[int, typer.Option(help="What the policy's chance is drawn from.")] = 0,
+    max_steps: Annotated[int, typer.Option(help="Stop a game after so many steps.")] = 500,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Also write per-deal rows and a summary into this folder.", show_default=False),
+    ] = None,
+    table_format: Annotated[str, typer.Option("--format", help=f"Of the rows: {' or '.join(FORMATS)}.")] = "csv",
+    force: Annotated[bool, typer.Option("--force", help="Replace results that --out finds.")] = False,
+    as_json: Annotated[
+        bool,
+        typer.Option("--json", help='Print one JSON document ({"results": […]} for several rule sets).'),
+    ] = False,
+) -> None:
+    """Play the first N evaluation deals with a policy and report how it did."""
+    chosen = [rules_named(name) for name in dict.fromkeys(rules or ["classic"])]
+    policy_named(policy)
+    chosen_suite = suite(f"first-{deals}")
+    if table_format not in FORMATS:
+        raise ValueError(f"unknown format {table_format!r}: use one of {', '.join(FORMATS)}")
+    results: list[Evaluation] = []
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        for rule_set in chosen:
+            task = bar.add_task(f"{policy}, {rule_set.name}", total=len(chosen_suite))
+            result = evaluate(
+                policy,
+                rule_set,
+                chosen_suite,
+                seed=seed,
+                max_steps=max_steps,
+                progress=lambda done, task=task: bar.update(task, completed=done),
+            )
+            results.append(result)
+            if out is not None:
+                save(result, out, table_format, force=force)
+    summaries = [result.summary() for result in results]
+    if as_json:
+        _print_json(summaries[0] if len(summaries) == 1 else {"results": summaries})
+    else:
+        Console().print(_results_table(summaries))
+
+
+def _results_table(summaries: list[dict[str, Any]]) -> Table:
+    first = summaries[0]
+    table = Table(
+        title=f"{first['policy']} on {first['suite']}, seed {first['seed']}", title_justify="left", box=SIMPLE
+    )
+    for heading in ("rules", "wins", "win rate", "95 % interval", "cut off", "score", "steps", "games/s"):
+        table.add_column(heading, justify="left" if heading == "rules" else "right", no_wrap=True)
+    for row in summaries:
+        low, high = row["win_rate_ci95"]
+        table.add_row(
+            row["rules"],
+            f"{row['wins']:,}",
+            f"{row['win_rate']:.2%}",
+            f"{low:.2%} to {high:.2%}",
+            f"{row['truncated']:,}",
+            f"{row['mean_score']:.1f} ± {row['mean_score_se']:.1f}",
+            f"{row['mean_steps']:.1f}",
+            f"{row['games_per_second']:,.0f}",
+        )
+    return table
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: the words after ``rusol``; None takes them from the command line.
+
+    Returns:
+        the exit code: 0; 2 for bad input, with one line on stderr; 130 when interrupted.
+    """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        app(arguments or ["--help"], prog_name="rusol", standalone_mode=False)
+        sys.stdout.flush()
+    except _UsageError as error:
+        return _refuse(str(getattr(error, "format_message", error.__str__)()))
+    except (KeyboardInterrupt, typer.Abort):
+        print("rusol: interrupted; what was not finished was not written", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # The reader went away: as other commands do, stop without a word.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ValueError, OSError, ImportError) as error:
+        return _refuse(str(error))
+    return 0
+
+
+def _refuse(message: str) -> int:
+    print(f"rusol: {' '.join(message.split())}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
