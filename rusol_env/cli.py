@@ -122,7 +122,9 @@ def evaluate_policy(
     if as_json:
         _print_json(summaries[0] if len(summaries) == 1 else {"results": summaries})
     else:
-        Console().print(_results_table(summaries))
+        # In a pipe there is no width to fit into, and rich would cut the cells to 80 columns.
+        console = Console() if sys.stdout.isatty() else Console(width=120)
+        console.print(_results_table(summaries))
 
 
 def _results_table(summaries: list[dict[str, Any]]) -> Table:

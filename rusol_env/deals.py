@@ -197,7 +197,7 @@ def arrangement(
         for k, (column, height) in enumerate(zip(ids, DEAL_HEIGHTS, strict=True), start=1):
             if len(column) != height:
                 raise ValueError(f"column {k} of a deal has {height} cards, not {len(column)}")
-        if down != DEAL_FACE_DOWN:
+        if len(down) == NUM_COLUMNS and down != DEAL_FACE_DOWN:
             raise ValueError(f"a deal has {list(DEAL_FACE_DOWN)} cards face down in its columns, not {list(down)}")
     return Arrangement(ids, down)
 
@@ -298,7 +298,7 @@ class Suite(Sequence[int]):
         return len(self.numbers)
 
     def __getitem__(self, index: Any) -> Any:
-        return self.numbers[index]
+        return cast(Any, self.numbers[index])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.numbers)

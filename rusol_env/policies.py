@@ -155,12 +155,16 @@ class RandomPolicy(_SeededPolicy):
         return sample_legal(masks, self._grow(len(masks)))
 
 
-# What greedy prefers, best first. Each is worth more than all below it together.
-_SAFE_UP: Final = 1 << 8
-_TURNS: Final = 1 << 7
-_EMPTIES: Final = 1 << 6
-_UP: Final = 1 << 5
-_KEEPS_RUN: Final = 1 << 4
+# What greedy prefers, best first; each is worth more than all below it together. Of moves that turn a
+# card up, those in the column with the most face-down cards (1 to 6) come first; then those that lock
+# the fewest cards (0 to 15, see `_locks`).
+_SAFE_UP: Final = 1 << 11
+_TURNS: Final = 1 << 10
+_EMPTIES: Final = 1 << 9
+_KEEPS_RUN: Final = 1 << 8
+_UP: Final = 1 << 7
+_DEPTH: Final = 1 << 4
+_MOST_LOCKS: Final = _DEPTH - 1
 
 
 @kernel
@@ -171,12 +175,37 @@ def _in_run(board: NDArray[np.int8], card: int, column: int, place: int) -> bool
 
 
 @kernel
+def _locks(
+    board: NDArray[np.int8],
+    columns: NDArray[np.int64],
+    places: NDArray[np.int64],
+    column: int,
+    place: int,
+    target: int,
+) -> int:
+    """How many face-up cards of column `target` could not reach their successor in suit any more.
+
+    The group from `place` of `column` would lie on them with that successor in it, and no card moves
+    onto its own column. `columns` and `places` say where each visible card lies.
+    """
+    locks = 0
+    for i in range(NUM_CARDS):
+        card = int64(board[target, i])
+        if card < 0:
+            break
+        if card < HIDDEN and card % NUM_RANKS != KING and columns[card + 1] == column and places[card + 1] >= place:
+            locks += 1
+    return min(locks, _MOST_LOCKS)
+
+
+@kernel
 def _greedy(
     boards: NDArray[np.int8], masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArray[np.int64]
 ) -> int:
     """Write an action for each board; returns the index of the first mask that is none, or -1."""
     columns = np.empty(NUM_CARDS, np.int64)
     places = np.empty(NUM_CARDS, np.int64)
+    down = np.empty(NUM_COLUMNS, np.int64)
     for i in range(masks.shape[0]):
         if _count_legal(masks, i) < 1:
             return i
@@ -187,6 +216,7 @@ def _greedy(
         for suit in range(NUM_SUITS):
             lowest = min(lowest, board[NUM_COLUMNS, suit])
         for column in range(NUM_COLUMNS):
+            down[column] = 0
             for place in range(NUM_CARDS):
                 card = int64(board[column, place])
                 if card <= EMPTY:
@@ -194,6 +224,8 @@ def _greedy(
                 if card < HIDDEN:
                     columns[card] = column
                     places[card] = place
+                else:
+                    down[column] += 1
         best = -1
         ties = 0
         for card in range(NUM_CARDS):
@@ -211,12 +243,14 @@ def _greedy(
                         if rank <= lowest + 1:
                             worth += _SAFE_UP
                     if place > 0 and board[column, place - 1] == HIDDEN:
-                        worth += _TURNS
+                        worth += _TURNS + _DEPTH * down[column]
                     elif place == 0:
                         if target == FOUNDATION or rank != KING:
                             worth += _EMPTIES
                     elif not _in_run(board, card, column, place):
                         worth += _KEEPS_RUN
+                    if target != FOUNDATION:
+                        worth += _MOST_LOCKS - _locks(board, columns, places, column, place, target)
                 if worth > best:
                     best = worth
                     ties = 0
@@ -229,7 +263,14 @@ def _greedy(
 
 
 class GreedyPolicy(_SeededPolicy):
-    """A simple player: safe foundation moves first, then moves that turn a card up, then those that keep runs whole."""
+    """A simple player that looks one move ahead, at what it can see.
+
+    A foundation move is *safe*, and comes first, when no lower card that is still out could want to lie
+    on it: all foundations are at most one card behind. Then a move that turns a card up, the deepest
+    column first; then one that empties a column; then one that does not pull a card off a face-up card
+    one rank higher; then any other foundation move; then the rest. Of equals, the move that covers the
+    fewest cards with their own successors; then chance.
+    """
 
     name = "greedy"
     observation = "board"

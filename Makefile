@@ -1,0 +1,44 @@
+# `make demo` and `make test` set everything up on a machine that has only Python 3.11 to 3.13 and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test check perft golden bench clean
+
+# The main job: greedy on the first 1000 evaluation deals under Classic and Relaxed.
+demo: $(VENV)/.core
+	$(BIN)/rusol evaluate --policy greedy --rules classic --rules relaxed --deals 1000
+
+test: check
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+# The counts that the engine is held to, by the reference (tests/perft) and the fixed episodes (tests/golden).
+perft: $(VENV)/.dev
+	$(BIN)/python tests/reference.py
+
+golden: $(VENV)/.dev
+	$(BIN)/python tests/test_golden.py
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/speed.py
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[dev,agents]'
+	touch $@ $(VENV)/.core
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
