@@ -135,7 +135,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
     ## Episode End
 
-    - Termination: the game is won, or no action is left in the mask.
+    - Termination: the game is won, or no move is left. Some deals of Classic have no move at all: the mask
+      is then all 1, as in any finished game, and the first step ends the episode whatever the action.
     - Truncation: after `max_steps` steps, illegal ones included.
 
     ## Information
@@ -277,7 +278,6 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._count, score, moves, up, down = episode.look(
             self._row, self.take_back, self.idle_moves, self._actions, self._mask
         )
-        # A position without a legal move can only be asked for; a step in it is refused and ends the episode.
         self._running = True
         return self._observe(), self._info(score, moves, up, down)
 

@@ -77,9 +77,13 @@ def try_action(
 ) -> tuple[int, float]:
     """Play `action` if it is one of the `count` legal `actions`; else change nothing.
 
+    Where nothing is legal (some deals begin so) the mask allows every action: it is ignored, and not refused.
+
     Returns:
         the `Rejection` (NONE if it was played) and the reward.
     """
+    if count == 0:
+        return int64(Rejection.NONE), 0.0
     for i in range(count):
         if actions[i] == action:
             record = apply(row, action)
