@@ -31,6 +31,8 @@ app = typer.Typer(
 )
 # The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+# As shells report a process that SIGINT ended.
+_INTERRUPTED = 130
 
 
 def _print_json(document: Any) -> None:
@@ -160,13 +162,16 @@ def main(arguments: list[str] | None = None) -> int:
     """
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        app(arguments or ["--help"], prog_name="rusol", standalone_mode=False)
+        # Commands return None; where Typer hands back a number it is an exit code, 130 for Ctrl-C.
+        code: int | None = app(arguments or ["--help"], prog_name="rusol", standalone_mode=False)
+        if code == _INTERRUPTED:
+            raise KeyboardInterrupt
         sys.stdout.flush()
     except _UsageError as error:
         return _refuse(str(getattr(error, "format_message", error.__str__)()))
     except (KeyboardInterrupt, typer.Abort):
         print("rusol: interrupted; what was not finished was not written", file=sys.stderr)
-        return 130
+        return _INTERRUPTED
     except BrokenPipeError:
         # The reader went away: as other commands do, stop without a word.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

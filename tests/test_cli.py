@@ -1,0 +1,167 @@
+"""The command `rusol`, run as a person runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rusol_env.cli import main
+
+
+def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    # The one line that the first use on a machine prints is not part of any answer.
+    return code, out, "".join(line for line in err.splitlines(True) if "compiling its kernels" not in line)
+
+
+def test_deal_shows_what_a_player_sees(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("deal", "ru1-r-aaaaabb", capsys=capsys)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "RU1-R-AAAAABB  relaxed, deal 33"
+    assert lines[3].split() == ["9♣", *["░░"] * 6]
+    _, out, _ = run("deal", "RU1-R-AAAAABB", "--reveal", capsys=capsys)
+    assert out.splitlines()[3].split() == ["9♣", "8♣", "J♠", "5♦", "A♣", "4♥", "5♠"]
+
+
+def test_deal_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("deal", "RU1-C-AAAAABB", "--json", capsys=capsys)
+    document = json.loads(out)
+    assert code == 0
+    assert document["columns"][1] == ["8C", "9D", "TC", "KC", "KS", "8D"]
+    assert document | {"columns": None} == {
+        "code": "RU1-C-AAAAABB",
+        "rules": "classic",
+        "deal_number": 33,
+        "columns": None,
+        "face_down": [0, 1, 2, 3, 4, 5, 6],
+    }
+
+
+def test_evaluate_as_json_keeps_the_keys_of_the_design(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(
+        "evaluate", "--policy", "greedy", "--rules", "relaxed", "--deals", "50", "--json", capsys=capsys
+    )
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    keys = (
+        "policy rules suite deals wins win_rate win_rate_ci95 winnable wins_of_winnable mean_score mean_score_se "
+        "mean_steps games_per_second seconds versions"
+    )
+    assert set(keys.split()) <= document.keys()
+    assert (document["policy"], document["rules"], document["suite"], document["deals"]) == (
+        "greedy",
+        "relaxed",
+        "first-50",
+        50,
+    )
+    assert document["win_rate_ci95"][0] < document["win_rate"] < document["win_rate_ci95"][1]
+    code, out, _ = run(
+        "evaluate",
+        "--policy",
+        "random",
+        "--rules",
+        "classic",
+        "--rules",
+        "yukon",
+        "--deals",
+        "5",
+        "--json",
+        capsys=capsys,
+    )
+    assert [result["rules"] for result in json.loads(out)["results"]] == ["classic", "yukon"]
+
+
+def test_evaluate_prints_a_row_for_each_rule_set_and_writes_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["evaluate", "--rules", "classic", "--rules", "relaxed", "--deals", "40", "--out", str(tmp_path)]
+    code, out, err = run(*arguments, capsys=capsys)
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines() if " to " in line] == ["classic", "relaxed"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        f"greedy-{rules}-first-40-seed0.{kind}" for rules in ("classic", "relaxed") for kind in ("csv", "json")
+    ]
+    code, out, err = run(*arguments, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert "is there already" in err
+    assert run(*arguments, "--force", capsys=capsys)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["deal", "RU1-C-AAAAAB1"], "letter 7 of the deal, '1'"),
+        (["deal"], "Missing argument"),
+        (["deal", "RU1-C-AAAAABB", "more"], "unexpected extra argument"),
+        (["bridge"], "No such command 'bridge'"),
+        (["evaluate", "--polcy", "greedy"], "No such option: --polcy"),
+        (["evaluate", "--policy", "nobody"], "unknown policy 'nobody'"),
+        (["evaluate", "--rules", "bridge"], "unknown rules 'bridge'"),
+        (["evaluate", "--deals", "many"], "--deals"),
+        (["evaluate", "--deals", "0"], "first-0"),
+        (["evaluate", "--deals", "-5"], "first--5"),
+        (["evaluate", "--seed", "-1"], "-1 is not a seed"),
+        (["evaluate", "--max-steps", "0"], "max_steps is 0"),
+        (["evaluate", "--format", "xlsx"], "unknown format 'xlsx'"),
+        (["evaluate", "--deals", "5", "--out", "/dev/null/here"], "/dev/null"),
+    ],
+)
+def test_bad_input_is_one_line_on_stderr_and_exit_code_2(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = run(*arguments, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("rusol: ")
+    assert said in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["deal", "--help"], ["evaluate", "--help"]])
+def test_help_is_complete(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(*arguments, capsys=capsys)
+    assert (code, err) == (0, "")
+    words = {
+        "deal": ["--json", "--reveal"],
+        "evaluate": ["--policy", "--rules", "--deals", "--out", "--json", "greedy"],
+    }
+    for word in words.get(arguments[0] if len(arguments) > 1 else "", ["deal", "evaluate"]):
+        assert word in out
+
+
+RUSOL = [sys.executable, "-m", "rusol_env.cli"]
+
+
+def test_no_progress_bar_and_no_colour_in_a_pipe() -> None:
+    done = subprocess.run([*RUSOL, "evaluate", "--deals", "20"], capture_output=True, text=True, check=True)
+    assert "\x1b" not in done.stdout + done.stderr
+    assert "compiling" in done.stderr or done.stderr == ""
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    script = f"{sys.executable} -m rusol_env.cli deal RU1-C-AAAAABB --json | head -c 1 >&2"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
+
+
+def test_an_interrupted_run_says_so_and_writes_nothing(tmp_path: Path) -> None:
+    command: list[Any] = [*RUSOL, "evaluate", "--rules", "yukon", "--deals", "5000000", "--out", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+    # By then it plays; before, Python's own start-up would be interrupted.
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "rusol: interrupted; what was not finished was not written"
+    assert list(tmp_path.iterdir()) == []
