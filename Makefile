@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check perft golden bench clean
+.PHONY: demo test check perft golden bench results clean
 
 # The main job: greedy on the first 1000 evaluation deals under Classic and Relaxed.
 demo: $(VENV)/.core
@@ -27,6 +27,11 @@ golden: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/tables.py
+
+# The built-in policies on first-10000, and their table in the README.
+results: $(VENV)/.dev
+	$(BIN)/python benchmarks/tables.py --play
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)

@@ -60,7 +60,7 @@ def sources_hash(package: Path = PACKAGE) -> str:
 def _say_compiling() -> None:
     """One line on stderr, once a process, before the first compilation (never on a cached start)."""
     print(
-        "rusol_env: compiling its kernels for this machine, once: about half a minute "
+        "rusol_env: compiling its kernels for this machine, once: ten seconds to half a minute "
         "(later starts load them from Numba's cache) ...",
         file=sys.stderr,
         flush=True,

@@ -95,6 +95,32 @@ def _whole_number(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+class MaskedDiscrete(Discrete[np.int64]):
+    """Gymnasium's `Discrete(416)` with a compiled `sample(mask=...)`: the same draws in a fraction of the time."""
+
+    def sample(self, mask: NDArray[np.int8] | None = None, probability: NDArray[Any] | None = None) -> np.int64:
+        """A random action; see `gymnasium.spaces.Discrete.sample`.
+
+        Args:
+            mask: int8 (416,), 1 = may be drawn; as in Gymnasium, all 0 gives action 0.
+            probability: float64 (416,), the chance of each action, instead of `mask`.
+
+        Raises:
+            AssertionError: Gymnasium's own, for a mask or probabilities that are none.
+        """
+        if (
+            probability is None
+            and isinstance(mask, np.ndarray)
+            and mask.dtype == np.int8
+            and mask.shape == (engine.NUM_ACTIONS,)
+            and mask.flags.c_contiguous
+        ):
+            count = episode.count_legal(mask, 0)
+            if count > 0:
+                return np.int64(episode.nth_legal(mask, 0, int(self.np_random.integers(count))))
+        return super().sample(mask, probability)
+
+
 class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     """
     ## Description
@@ -216,7 +242,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.deals: Final = None if deals is None else _read_deals(deals, self.rules)
         if self.take_back and self.reward_kind is Reward.SCORE:
             _warn_farming()
-        self.action_space = Discrete(engine.NUM_ACTIONS)
+        self.action_space = MaskedDiscrete(engine.NUM_ACTIONS)
         self.observation_space = observation_space(self.observation_kind, self.thoughtful)
         # Plain ints for the kernels: Numba takes 12 us to recognise an enum member, and 0.3 us an int.
         self._reward: Final = int(self.reward_kind)

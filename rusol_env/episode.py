@@ -10,7 +10,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel, load64
+from rusol_env._jit import int64, kernel, load64, lowest_bit
+from rusol_env.cards import NUM_CARDS
 from rusol_env.engine import FOUNDATION_POINTS as FOUNDATION_POINTS_AT
 from rusol_env.engine import (
     MOVES,
@@ -25,7 +26,7 @@ from rusol_env.engine import (
     legal,
     refusal,
 )
-from rusol_env.rules import Rejection
+from rusol_env.rules import NUM_DESTINATIONS, Rejection
 
 
 class Reward(IntEnum):
@@ -47,6 +48,37 @@ def fill_mask(actions: NDArray[np.int16], count: int, mask: NDArray[np.int8]) ->
         mask[action] = fill
     for i in range(count):
         mask[actions[i]] = 1
+
+
+# Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
+_MASK_BITS = int64(0x0101010101010101)
+
+
+@kernel
+def count_legal(masks: NDArray[np.int8], i: int) -> int:
+    """The number of ones in mask `i` of masks (N, 416); -1 if one of its entries is neither 0 nor 1."""
+    count = 0
+    for card in range(NUM_CARDS):
+        word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
+        if word & ~_MASK_BITS:
+            return -1
+        while word != 0:
+            word &= word - 1
+            count += 1
+    return count
+
+
+@kernel
+def nth_legal(masks: NDArray[np.int8], i: int, n: int) -> int:
+    """The action of the one number `n`, from 0, in mask `i` of masks (N, 416), which has more than `n`."""
+    for card in range(NUM_CARDS):
+        word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
+        while word != 0:
+            if n == 0:
+                return card * NUM_DESTINATIONS + lowest_bit(word) // 8
+            word &= word - 1
+            n -= 1
+    return -1
 
 
 @kernel

@@ -13,6 +13,7 @@ from rusol_env._jit import int64, kernel, load64, lowest_bit
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.deals import next_below
 from rusol_env.engine import EMPTY, HIDDEN
+from rusol_env.episode import count_legal, nth_legal
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
 
 
@@ -50,41 +51,14 @@ class Policy(ABC):
         return
 
 
-# Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
-_MASK_BITS: Final = int64(0x0101010101010101)
-
-
-@kernel
-def _count_legal(masks: NDArray[np.int8], i: int) -> int:
-    """The number of ones in mask `i`; -1 if an entry is neither 0 nor 1."""
-    count = 0
-    for card in range(NUM_CARDS):
-        word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
-        if word & ~_MASK_BITS:
-            return -1
-        while word != 0:
-            word &= word - 1
-            count += 1
-    return count
-
-
 @kernel
 def _sample(masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArray[np.int64]) -> int:
     """Write an action for each mask; returns the index of the first mask that is none, or -1."""
     for i in range(masks.shape[0]):
-        count = _count_legal(masks, i)
+        count = count_legal(masks, i)
         if count < 1:
             return i
-        chosen = next_below(streams, i, count)
-        for card in range(NUM_CARDS):
-            word = load64(masks, (i * NUM_CARDS + card) * NUM_DESTINATIONS)
-            while word != 0 and chosen >= 0:
-                if chosen == 0:
-                    actions[i] = card * NUM_DESTINATIONS + lowest_bit(word) // 8
-                word &= word - 1
-                chosen -= 1
-            if chosen < 0:
-                break
+        actions[i] = nth_legal(masks, i, next_below(streams, i, count))
     return -1
 
 
@@ -207,7 +181,7 @@ def _greedy(
     places = np.empty(NUM_CARDS, np.int64)
     down = np.empty(NUM_COLUMNS, np.int64)
     for i in range(masks.shape[0]):
-        if _count_legal(masks, i) < 1:
+        if count_legal(masks, i) < 1:
             return i
         board = boards[i]
         # A finished game's mask allows cards that cannot be seen: those are worth nothing.

@@ -607,6 +607,27 @@ def test_masks_reach_through_wrappers_and_the_space_samples_by_them() -> None:
         assert "rejection" not in info
 
 
+def test_masked_sampling_draws_what_gymnasium_draws() -> None:
+    ours, theirs = make().action_space, gymnasium.spaces.Discrete(NUM_ACTIONS)
+    assert ours == theirs
+    assert repr(ours) == repr(theirs)
+    chance = np.random.default_rng(0)
+    for seed in range(200):
+        ours.seed(seed)
+        theirs.seed(seed)
+        mask = (chance.random(NUM_ACTIONS) < chance.random()).astype(np.int8)
+        for _ in range(3):
+            action = ours.sample(mask=mask)
+            assert action == theirs.sample(mask=mask)
+            assert type(action) is np.int64
+        assert ours.sample() == theirs.sample()
+        assert ours.sample(mask=mask[::-1]) == theirs.sample(mask=mask[::-1])
+    assert ours.sample(mask=np.zeros(NUM_ACTIONS, np.int8)) == 0
+    for bad in (np.full(NUM_ACTIONS, 2, np.int8), np.ones(NUM_ACTIONS, bool), np.ones(3, np.int8)):
+        with pytest.raises(AssertionError):
+            ours.sample(mask=bad)
+
+
 def test_render_is_text_of_what_is_seen() -> None:
     env = make(render_mode="ansi")
     env.reset(options={"code": "RU1-C-AAAAABB"})
