@@ -259,8 +259,10 @@ def evaluate(
         policy.begin(slots, seeds[playing[slots]])
 
     # Compile before the clock starts.
-    _step(rows, np.empty(0, np.int64), np.zeros(batch, np.int64), legal, counts, masks)
-    _outcome(rows, np.empty(0, np.int64), won, scores)
+    none = np.empty(0, np.int64)
+    _begin(rows, none, none, legal, counts, masks)
+    _step(rows, none, np.zeros(batch, np.int64), legal, counts, masks)
+    _outcome(rows, none, won, scores)
     encode(rows[:0], masks[:0], np.empty((0, *space.shape), space.dtype))
     started = time.perf_counter()
     begin(np.arange(batch))

@@ -221,7 +221,9 @@ def _greedy(
                     elif place == 0:
                         if target == FOUNDATION or rank != KING:
                             worth += _EMPTIES
-                    elif not _in_run(board, card, column, place):
+                    elif not _in_run(board, card, column, place) and (
+                        target == FOUNDATION or board[target, 0] != EMPTY
+                    ):
                         worth += _KEEPS_RUN
                     if target != FOUNDATION:
                         worth += _MOST_LOCKS - _locks(board, columns, places, column, place, target)
@@ -241,9 +243,9 @@ class GreedyPolicy(_SeededPolicy):
 
     A foundation move is *safe*, and comes first, when no lower card that is still out could want to lie
     on it: all foundations are at most one card behind. Then a move that turns a card up, the deepest
-    column first; then one that empties a column; then one that does not pull a card off a face-up card
-    one rank higher; then any other foundation move; then the rest. Of equals, the move that covers the
-    fewest cards with their own successors; then chance.
+    column first; then one that empties a column; then one that neither pulls a card off a face-up card
+    one rank higher nor fills an empty column; then any other foundation move; then the rest. Of equals,
+    the move that covers the fewest cards with their own successors; then chance.
     """
 
     name = "greedy"

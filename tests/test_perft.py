@@ -87,7 +87,7 @@ def test_file_is_deep_enough(rules: str) -> None:
         assert mode in MODES
         assert sorted(known) == list(range(1, max(known) + 1))
     for mode in MODES:
-        deals = [position for (position, of), known in counts.items() if of == mode and "/" not in position]
+        deals = [position for position, of in counts if of == mode and "/" not in position]
         assert len([position for position in deals if max(counts[position, mode]) >= 5]) >= 3
 
 

@@ -104,6 +104,8 @@ def greedy_choice(columns: list[list[str]], face_down: list[int], rules: str = "
             0,
             "QH > 4, QS > 4, QD > 4, JS > 3, JH > 3, JC > 1, JC > 3",
         ),
+        # No king goes to an empty column (KD) while something else keeps the runs.
+        ("KH JS KD | KS JH JC QS | KC QC JD QH QD | | | |", 0, "QD > 1, QH > 1, JS > 2, JH > 3, JC > 3"),
     ],
 )
 def test_greedy_prefers_what_its_docstring_says(columns: str, face_down: int, made: str) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from enum import Enum, auto
 from hashlib import blake2b
+from itertools import count
 from unittest import TestCase
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from numpy.typing import NDArray
-from reference import DECK, FOUNDATION, UNDO_LIMIT, Reference, deal, scripted
+from reference import DECK, FOUNDATION, PERFT_POSITIONS, UNDO_LIMIT, Reference, deal, position, scripted
 
 from rusol_env import VARIANTS, Game, IllegalMove, Move, NothingToUndo, Rejection, encode_code, engine
 from rusol_env.cards import card_text
@@ -63,11 +65,11 @@ def seen(game: Game) -> tuple[list[list[str | None]], list[int]]:
 def assert_same_position(game: Game, judge: Reference) -> None:
     """Both hold the same cards in the same places, none lost and none doubled, with the same score."""
     assert seen(game) == judge.visible()
-    position = game.arrangement
-    assert position.text() == judge.columns
-    assert list(position.face_down) == judge.face_down
+    arrangement = game.arrangement
+    assert arrangement.text() == judge.columns
+    assert list(arrangement.face_down) == judge.face_down
     up = [suit * 13 + rank for suit, count in enumerate(game.foundations) for rank in range(count)]
-    assert sorted(up + [card for column in position.columns for card in column]) == list(range(52))
+    assert sorted(up + [card for column in arrangement.columns for card in column]) == list(range(52))
     assert game.score == judge.score
     assert game.moves == judge.moves
     assert game.won == judge.won
@@ -77,6 +79,14 @@ def choose(rng: random.Random, moves: list[JudgeMove], upwards: float) -> JudgeM
     """Any of the moves; with probability `upwards` one to a foundation, if there is one."""
     up = [move for move in moves if move[1] == FOUNDATION]
     return rng.choice(up if up and rng.random() < upwards else moves)
+
+
+class Start(Enum):
+    """Where a walk starts."""
+
+    DEAL = auto()
+    MIDDLE = auto()
+    LATE = auto()
 
 
 class Walk(RuleBasedStateMachine):
@@ -91,14 +101,17 @@ class Walk(RuleBasedStateMachine):
         # The row before each move that can still be undone, and the move.
         self.history: list[tuple[bytes, JudgeMove]] = []
 
-    @initialize(number=st.integers(0, NUM_DEALS - 1), steps=st.one_of(st.just(0), st.integers(1, 150)))
-    def start(self, number: int, steps: int) -> None:
-        """A random deal, or the position some moves later, laid out anew."""
-        middle = scripted(encode_code(number, self.variant), steps)
-        self.judge = Reference(self.variant, middle.columns, middle.face_down)
-        if steps == 0:
+    @initialize(number=st.integers(0, NUM_DEALS - 1), steps=st.integers(0, 150), start=st.sampled_from(Start))
+    def start(self, number: int, steps: int, start: Start) -> None:
+        """A random deal, the position some moves later, or one of the late positions that perft counts from."""
+        if start is Start.DEAL:
             self.game = Game.from_number(number, self.variant)
+            self.judge = Reference(self.variant, deal(number), list(DEAL_FACE_DOWN))
         else:
+            late = [name for name, _ in PERFT_POSITIONS[self.variant] if "/" in name]
+            code = encode_code(number, self.variant)
+            middle = scripted(code, steps) if start is Start.MIDDLE else position(late[number % len(late)])
+            self.judge = Reference(self.variant, middle.columns, middle.face_down)
             self.game = Game.from_columns(middle.columns, middle.face_down, self.variant)
         self.history = []
 
@@ -266,15 +279,18 @@ class Positions:
 
 
 @pytest.mark.parametrize("rules", VARIANTS)
-def test_300_random_games(rules: str) -> None:
-    """300 games from deal to end agree with the judge; a win scores 625, and 10 more for each card taken back.
+def test_random_games(rules: str) -> None:
+    """300 games, or as many as give 12,000 positions, agree with the judge from the deal to the end.
 
-    Every third game also takes cards back and makes idle moves. Over all positions of all games, keys are equal
-    exactly if the positions are.
+    A win scores 625, and 10 more for each card taken back; no other game without taking back comes to 625. Every
+    third game also takes cards back and makes idle moves. Over all positions of all games, keys are equal exactly if
+    the positions are.
     """
     positions = Positions()
-    plain_wins = 0
-    for number in range(300):
+    moves_made = plain_wins = 0
+    for number in count():
+        if number >= 300 and moves_made >= 12_000:
+            break
         rng = random.Random(f"{rules} {number}")
         everything = number % 3 == 0
         deal_number = rng.randrange(NUM_DEALS)
@@ -295,6 +311,7 @@ def test_300_random_games(rules: str) -> None:
             taken_back += all(move[0] not in column for column in judge.columns)
             assert game.play(in_our_words(move)) == judge.play(*move)
         positions.meet_renamed(rng, judge, rules)
+        moves_made += game.moves
         if game.won:
             assert game.score == WIN_SCORE + TAKE_BACK_POINTS * taken_back
             for take_back, idle_moves in MODES:
