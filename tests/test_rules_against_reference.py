@@ -249,7 +249,10 @@ def walk_test(rules: str) -> type[TestCase]:
 
     Machine.__name__ = Machine.__qualname__ = f"Walk{rules.title()}"
     Machine.TestCase.settings = settings(
-        max_examples=50, stateful_step_count=30, suppress_health_check=[HealthCheck.too_slow]
+        max_examples=50,
+        stateful_step_count=30,
+        report_multiple_bugs=False,
+        suppress_health_check=[HealthCheck.too_slow],
     )
     return Machine.TestCase
 
