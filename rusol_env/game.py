@@ -24,7 +24,7 @@ from rusol_env.cards import (
     rank_of,
     suit_of,
 )
-from rusol_env.deals import Arrangement, arrangement, deal_arrangement, decode_code, encode_code
+from rusol_env.deals import Arrangement, arrangement, deal_arrangement, decode_code, encode_code, is_whole
 from rusol_env.observe import Visible, decode_board
 from rusol_env.rules import (
     CLASSIC,
@@ -68,11 +68,11 @@ def encode_action(card: int, destination: int) -> int:
     Raises:
         ValueError: no such card or destination.
     """
-    if not 0 <= card < NUM_CARDS:
-        raise ValueError(f"{card} is not a card id: they go from 0 (AS) to {NUM_CARDS - 1} (KC)")
-    if not 0 <= destination < NUM_DESTINATIONS:
-        raise ValueError(f"{destination} is not a destination: 0 to {NUM_COLUMNS - 1} are columns, {FOUNDATION} is up")
-    return card * NUM_DESTINATIONS + destination
+    if not is_whole(card) or not 0 <= card < NUM_CARDS:
+        raise ValueError(f"{card!r} is not a card id: they go from 0 (AS) to {NUM_CARDS - 1} (KC)")
+    if not is_whole(destination) or not 0 <= destination < NUM_DESTINATIONS:
+        raise ValueError(f"{destination!r} is not a destination: they go from 0 to {FOUNDATION} (the foundation)")
+    return int(card) * NUM_DESTINATIONS + int(destination)
 
 
 def decode_action(action: int) -> Move:
@@ -81,12 +81,12 @@ def decode_action(action: int) -> Move:
     Raises:
         ValueError: `action` is outside the action space.
     """
-    if not 0 <= action < engine.NUM_ACTIONS:
-        raise ValueError(f"{action} is not an action: they go from 0 to {engine.NUM_ACTIONS - 1}")
+    if not is_whole(action) or not 0 <= action < engine.NUM_ACTIONS:
+        raise ValueError(f"{action!r} is not an action: they go from 0 to {engine.NUM_ACTIONS - 1}")
     return Move(*divmod(int(action), NUM_DESTINATIONS))
 
 
-_MOVE = re.compile(r"\s*(\S+?)\s*(?:>|→|->|\s)\s*(?:column\s*)?(\d+|f|foundation)\s*", re.IGNORECASE)
+_MOVE = re.compile(r"\s*(\S+?)\s*(?:>|→|->|\s)\s*(?:column\s*)?([0-9]{1,9}|f|foundation)\s*", re.IGNORECASE)
 
 
 def parse_move(text: str) -> Move:
