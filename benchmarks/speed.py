@@ -193,7 +193,7 @@ def main() -> None:
             f"{row['against_steps_per_second']:,}",
             f"{row['ratio']:.2f} ({row['ratio_range'][0]:.2f} to {row['ratio_range'][1]:.2f})",
         )
-    Console().print(table)
+    Console(width=110).print(table)
     for what, value in seconds.items():
         print(f"{what}: {value:.2f} s")
     document = {
