@@ -12,6 +12,8 @@ import gymnasium
 
 from rusol_env.deals import (
     Arrangement,
+    DealRecord,
+    Split,
     Suite,
     arrangement,
     deal_arrangement,
@@ -22,7 +24,7 @@ from rusol_env.deals import (
     suite,
 )
 from rusol_env.env import RussianSolitaireEnv
-from rusol_env.evaluate import Evaluation, evaluate
+from rusol_env.evaluate import Evaluation, evaluate, save
 from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action, encode_action, parse_move
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
@@ -35,6 +37,7 @@ __all__ = [
     "VARIANTS",
     "YUKON",
     "Arrangement",
+    "DealRecord",
     "Evaluation",
     "Game",
     "GreedyPolicy",
@@ -46,6 +49,7 @@ __all__ = [
     "Rejection",
     "Rules",
     "RussianSolitaireEnv",
+    "Split",
     "Suite",
     "Visible",
     "arrangement",
@@ -61,6 +65,7 @@ __all__ = [
     "pysolfc_arrangement",
     "read_deals",
     "sample_legal",
+    "save",
     "suite",
 ]
 

@@ -22,7 +22,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import caching
-from numba.core.caching import Cache, CompileResultCacheImpl
+from numba.core.caching import Cache, CompileResultCacheImpl, NullCache
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
@@ -57,14 +57,12 @@ def sources_hash(package: Path = PACKAGE) -> str:
 
 
 @functools.cache
-def _say_compiling() -> None:
-    """One line on stderr, once a process, before the first compilation (never on a cached start)."""
-    print(
-        "rusol_env: compiling its kernels for this machine, once: ten seconds to half a minute "
-        "(later starts load them from Numba's cache) ...",
-        file=sys.stderr,
-        flush=True,
-    )
+def _say_compiling(cached: bool) -> None:
+    """One line on stderr, once a process, before the first compilation (never on a start from the cache)."""
+    when = "once (later starts load them from Numba's cache)"
+    if not cached:
+        when = "at every start, since no folder here can hold Numba's cache (NUMBA_CACHE_DIR names one)"
+    print(f"rusol_env: compiling its kernels: ten seconds to half a minute, {when}", file=sys.stderr, flush=True)
 
 
 def _stamped(locator: type) -> type:
@@ -91,23 +89,33 @@ class _KernelCache(Cache):
     _impl_class = _KernelCacheImpl  # type: ignore[assignment]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        loaded = super().load_overload(sig, target_context)
+        try:
+            loaded = super().load_overload(sig, target_context)
+        except Exception:  # whatever a damaged file makes pickle raise: it is only a cache, so make it anew
+            self.flush()
+            loaded = None
         if loaded is None:
-            _say_compiling()
+            _say_compiling(True)
         return loaded
+
+
+class _NoCache(NullCache):
+    """Where nothing is writable: compile anew in every process."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> None:
+        _say_compiling(False)
 
 
 def kernel(function: F) -> F:
     """Compile `function` with Numba on its first call: no Python objects, no lock held, cached on disk."""
     # Inlined into the kernels that call it: arrays travel as seven words each, which costs a seventh of the speed.
     compiled: Any = numba.njit(nogil=True, error_model="numpy", forceinline=True)(function)
-    if not hasattr(compiled, "_cache"):  # NUMBA_DISABLE_JIT: the plain function
-        return function
+    if not hasattr(compiled, "_cache"):
+        raise ImportError("NUMBA_DISABLE_JIT is set, and rusol_env's kernels run compiled only: unset it")
     try:
         compiled._cache = _KernelCache(function)
     except RuntimeError:
-        # No place on this machine is writable for a cache: compile anew in every process.
-        _say_compiling()
+        compiled._cache = _NoCache()
     return compiled
 
 

@@ -68,7 +68,10 @@ def parse_card(text: str) -> int:
     Raises:
         ValueError: `text` is no card.
     """
-    card = _CARDS.get(text.strip().upper())
+    text = text.strip()
+    # Only plain letters have other cases here: upper() also turns some foreign letters into S.
+    plain = text[:-1].isascii() and (text[-1:].isascii() or text[-1] in SUIT_SYMBOLS)
+    card = _CARDS.get(text.upper()) if plain else None
     if card is None:
         raise ValueError(
             f"{text!r} is not a card: write a rank (A, 2 to 10 or T, J, Q, K) and a suit (S, H, D, C), as in '10D'"

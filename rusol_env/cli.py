@@ -14,13 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rusol_env.deals import deal_arrangement, decode_code, encode_code, suite
-from rusol_env.evaluate import FORMATS, Evaluation, evaluate, save
+from rusol_env.deals import check_seed, check_whole, deal_arrangement, decode_code, encode_code, suite
+from rusol_env.evaluate import FORMATS, evaluate, prepare_folder, save, saved_summary, summary_path, versions
 from rusol_env.game import Game
 from rusol_env.observe import Visible
 from rusol_env.policies import POLICIES, policy_named
 from rusol_env.render import ansi
-from rusol_env.rules import VARIANTS, rules_named
+from rusol_env.rules import VARIANTS, Rules, rules_named
 
 app = typer.Typer(
     name="rusol",
@@ -39,8 +39,18 @@ def _print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
 
 
+def _print_versions(wanted: bool) -> None:
+    if wanted:
+        typer.echo(", ".join(f"{name} {number}" for name, number in versions().items()))
+        raise typer.Exit
+
+
 @app.callback()
-def _commands() -> None:  # pyright: ignore[reportUnusedFunction]
+def _commands(  # pyright: ignore[reportUnusedFunction]
+    _: Annotated[
+        bool, typer.Option("--version", callback=_print_versions, is_eager=True, help="Print the versions.")
+    ] = False,
+) -> None:
     """Russian Solitaire for reinforcement learning: deals, policies and their results."""
 
 
@@ -82,7 +92,10 @@ def evaluate_policy(
     max_steps: Annotated[int, typer.Option(help="Stop a game after so many steps.")] = 500,
     out: Annotated[
         Path | None,
-        typer.Option(help="Also write per-deal rows and a summary into this folder.", show_default=False),
+        typer.Option(
+            help="Also write per-deal rows and a summary into this folder; what it holds already is not played again.",
+            show_default=False,
+        ),
     ] = None,
     table_format: Annotated[str, typer.Option("--format", help=f"Of the rows: {' or '.join(FORMATS)}.")] = "csv",
     force: Annotated[bool, typer.Option("--force", help="Replace results that --out finds.")] = False,
@@ -92,12 +105,25 @@ def evaluate_policy(
     ] = False,
 ) -> None:
     """Play the first N evaluation deals with a policy and report how it did."""
-    chosen = [rules_named(name) for name in dict.fromkeys(rules or ["classic"])]
+    # Everything that can be refused is refused before the first game.
+    chosen = list(dict.fromkeys(rules_named(name) for name in rules or ["classic"]))
     policy_named(policy)
-    chosen_suite = suite(f"first-{deals}")
+    chosen_suite = suite(f"first-{check_whole('--deals', deals, 1)}")
+    check_seed(seed)
+    check_whole("--max-steps", max_steps, 1)
     if table_format not in FORMATS:
         raise ValueError(f"unknown format {table_format!r}: use one of {', '.join(FORMATS)}")
-    results: list[Evaluation] = []
+    found: dict[Rules, dict[str, Any]] = {}
+    if out is not None:
+        prepare_folder(out, table_format)
+        for rule_set in chosen if not force else []:
+            path = summary_path(out, policy, rule_set, chosen_suite.name, seed)
+            settings = {"policy": policy, "rules": rule_set.name, "deals": deals, "seed": seed, "max_steps": max_steps}
+            earlier = saved_summary(path, settings)
+            if earlier is not None:
+                print(f"rusol: {path} is there already and was not played again (--force does)", file=sys.stderr)
+                found[rule_set] = earlier
+    summaries: list[dict[str, Any]] = []
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -108,6 +134,9 @@ def evaluate_policy(
         disable=not sys.stderr.isatty(),
     ) as bar:
         for rule_set in chosen:
+            if rule_set in found:
+                summaries.append(found[rule_set])
+                continue
             task = bar.add_task(f"{policy}, {rule_set.name}", total=len(chosen_suite))
             result = evaluate(
                 policy,
@@ -117,10 +146,9 @@ def evaluate_policy(
                 max_steps=max_steps,
                 progress=lambda done, task=task: bar.update(task, completed=done),
             )
-            results.append(result)
+            summaries.append(result.summary())
             if out is not None:
                 save(result, out, table_format, force=force)
-    summaries = [result.summary() for result in results]
     if as_json:
         _print_json(summaries[0] if len(summaries) == 1 else {"results": summaries})
     else:
@@ -134,17 +162,18 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
     table = Table(
         title=f"{first['policy']} on {first['suite']}, seed {first['seed']}", title_justify="left", box=SIMPLE
     )
-    for heading in ("rules", "wins", "win rate", "95 % interval", "cut off", "score", "steps", "games/s"):
+    for heading in ("rules", "wins", "win rate", "95 % interval", "cut off", "score ± s.e.", "steps", "games/s"):
         table.add_column(heading, justify="left" if heading == "rules" else "right", no_wrap=True)
     for row in summaries:
         low, high = row["win_rate_ci95"]
+        error: float | None = row["mean_score_se"]
         table.add_row(
             row["rules"],
             f"{row['wins']:,}",
             f"{row['win_rate']:.2%}",
             f"{low:.2%} to {high:.2%}",
             f"{row['truncated']:,}",
-            f"{row['mean_score']:.1f} ± {row['mean_score_se']:.1f}",
+            f"{row['mean_score']:.1f}" + ("" if error is None else f" ± {error:.1f}"),
             f"{row['mean_steps']:.1f}",
             f"{row['games_per_second']:,.0f}",
         )

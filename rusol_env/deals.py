@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Final, TypeGuard, cast
@@ -115,11 +115,18 @@ class Arrangement:
     """Seven columns of card ids, each from its base up. Cards in none of them are on the foundations."""
     face_down: tuple[int, ...] = DEAL_FACE_DOWN
     """For each column, how many cards at its base lie face down."""
-    number: int | None = None
-    """The deal number this came from, if it has one."""
+    number: int | None = field(default=None, compare=False)
+    """The deal number of these cards, if they have one; it is no part of what makes two arrangements equal."""
 
     def __post_init__(self) -> None:
+        # Tuples, so that nobody's list can change a position later.
+        object.__setattr__(self, "columns", tuple(tuple(column) for column in self.columns))
+        object.__setattr__(self, "face_down", tuple(self.face_down))
         _check_arrangement(self.columns, self.face_down)
+        if self.number is not None:
+            number = check_number(self.number)
+            if (self.columns, self.face_down) != (_dealt(number), DEAL_FACE_DOWN):
+                raise ValueError(f"these cards are not those of deal {number}: leave the number out")
 
     @property
     def foundations(self) -> tuple[int, ...]:
@@ -143,8 +150,8 @@ def _check_arrangement(columns: Sequence[Sequence[int]], face_down: Sequence[int
     seen: set[int] = set()
     for column in columns:
         for card in column:
-            if not 0 <= card < NUM_CARDS:
-                raise ValueError(f"{card} is not a card id: they go from 0 (AS) to {NUM_CARDS - 1} (KC)")
+            if not is_whole(card) or not 0 <= card < NUM_CARDS:
+                raise ValueError(f"{card!r} is not a card id: they go from 0 (AS) to {NUM_CARDS - 1} (KC)")
             if card in seen:
                 raise ValueError(f"the card {card_text(card)} is there twice")
             seen.add(card)
@@ -157,6 +164,8 @@ def _check_arrangement(columns: Sequence[Sequence[int]], face_down: Sequence[int
                 "only when all lower cards of its suit are (they lie on the foundation)"
             )
     for k, (column, down) in enumerate(zip(columns, face_down, strict=True), start=1):
+        if not is_whole(down):
+            raise ValueError(f"face_down has {down!r} for column {k}: it must be a whole number")
         if not (0 <= down < len(column) or down == len(column) == 0):
             raise ValueError(
                 f"column {k} cannot have {down} of its {len(column)} cards face down: its last card is always face up"
@@ -164,7 +173,7 @@ def _check_arrangement(columns: Sequence[Sequence[int]], face_down: Sequence[int
 
 
 def arrangement(
-    columns: Sequence[Sequence[str | int]], face_down: Sequence[int] | None = None, *, deal: bool = True
+    columns: Iterable[Iterable[str | int]], face_down: Iterable[int] | None = None, *, deal: bool = True
 ) -> Arrangement:
     """An arrangement from seven lists of cards (text or ids), each from the column's base up.
 
@@ -178,11 +187,14 @@ def arrangement(
     """
     if isinstance(columns, (str, bytes)) or not isinstance(columns, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"an arrangement is {NUM_COLUMNS} lists of cards, not {columns!r}")
+    columns = list(columns)
     for k, column in enumerate(columns, start=1):
         if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"column {k} of an arrangement is a list of cards, as in ['KS', '10D'], not {column!r}")
     ids = tuple(tuple(_card_id(card) for card in column) for column in columns)
-    down = DEAL_FACE_DOWN if face_down is None else tuple(int(count) for count in face_down)
+    if face_down is not None and not isinstance(face_down, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"face_down is {NUM_COLUMNS} counts, one a column, not {face_down!r}")
+    down = DEAL_FACE_DOWN if face_down is None else tuple(face_down)
     if deal and len(ids) == NUM_COLUMNS:
         counts = [0] * NUM_CARDS
         for column in ids:
@@ -217,6 +229,28 @@ def is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
+def check_whole(name: str, value: Any, least: int) -> int:
+    """`value` as an int, if it is a whole number of at least `least`; `name` is what it is called.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if not is_whole(value) or value < least:
+        raise ValueError(f"{name} is {value!r}: it must be a whole number, at least {least}")
+    return int(value)
+
+
+def check_seed(seed: Any) -> int:
+    """`seed` as an int, if it is a seed.
+
+    Raises:
+        ValueError: it is not a whole number from 0 to 2^64 - 1.
+    """
+    if not is_whole(seed) or not 0 <= seed < 2**64:
+        raise ValueError(f"{seed!r} is not a seed: give a whole number from 0 to 2^64 - 1")
+    return int(seed)
+
+
 def check_number(number: int) -> int:
     """`number` as an int, if it is a deal number.
 
@@ -237,10 +271,14 @@ def deal_arrangement(number: int) -> Arrangement:
         ValueError: `number` is no deal number.
     """
     number = check_number(number)
+    return Arrangement(_dealt(number), number=number)
+
+
+def _dealt(number: int) -> tuple[tuple[int, ...], ...]:
     deck = np.empty(NUM_CARDS, np.int8)
     shuffle(number, deck)
     cards = iter(deck.tolist())
-    return Arrangement(tuple(tuple(next(cards) for _ in range(height)) for height in DEAL_HEIGHTS), number=number)
+    return tuple(tuple(next(cards) for _ in range(height)) for height in DEAL_HEIGHTS)
 
 
 def encode_code(number: int, rules: str | Rules) -> str:
@@ -266,7 +304,8 @@ def decode_code(code: str) -> tuple[Rules, int]:
 
     if not isinstance(code, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"a code is text that looks like {EXAMPLE_CODE}, not {code!r}")
-    parts = code.strip().upper().split("-")
+    # Plain letters only have other cases here: upper() also turns some foreign letters into plain ones.
+    parts = "".join(char.upper() if char.isascii() else char for char in code.strip()).split("-")
     if len(parts) != 3:
         raise refuse(f"there are {len(parts)} parts between hyphens instead of 3")
     prefix, letter, letters = parts
@@ -293,6 +332,14 @@ class Suite(Sequence[int]):
 
     name: str
     numbers: Sequence[int]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.numbers, range):
+            object.__setattr__(self, "numbers", tuple(check_number(number) for number in self.numbers))
+        if len(self.numbers) == 0:
+            raise ValueError(f"the suite {self.name!r} is empty: it must have at least one deal")
+        check_number(min(self.numbers[0], self.numbers[-1]))
+        check_number(max(self.numbers[0], self.numbers[-1]))
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -368,7 +415,11 @@ def read_deals(path: str | Path) -> list[DealRecord]:
         OSError: the file cannot be read.
     """
     records: list[DealRecord] = []
-    for place, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), start=1):
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a text file in UTF-8: {error}") from error
+    for place, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
@@ -382,6 +433,6 @@ def read_deals(path: str | Path) -> list[DealRecord]:
             rules = rules_named(fields.pop("rules"))
             position = arrangement(fields.pop("columns"), fields.pop("face_down", None))
             records.append(DealRecord(str(fields.pop("id", place)), rules, position, fields))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path}, line {place}: {error}") from error
     return records

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import math
 import operator
 import secrets
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, ClassVar, Final, SupportsIndex, TypeVar
@@ -23,6 +25,8 @@ from rusol_env.deals import (
     Suite,
     arrangement,
     check_number,
+    check_seed,
+    check_whole,
     decode_code,
     draw_deal,
     encode_code,
@@ -89,10 +93,20 @@ def _warn_farming() -> None:
     )
 
 
-def _whole_number(name: str, value: Any, least: int) -> int:
-    if not is_whole(value) or value < least:
-        raise ValueError(f"{name} is {value!r}: it must be a whole number, at least {least}")
-    return int(value)
+def _flag(name: str, value: Any) -> bool:
+    if type(value) not in (bool, np.bool_):
+        raise ValueError(f"{name} is {value!r}: it must be True or False")
+    return bool(value)
+
+
+def _finite(name: str, value: Any) -> float:
+    try:
+        number = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f"{name} is {value!r}: it must be a finite number")
+    return number
 
 
 class MaskedDiscrete(Discrete[np.int64]):
@@ -151,7 +165,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     `reset(seed=...)` starts a stream of deals drawn from the `split`, each equally likely; `reset()`
     deals the next one. `reset(options={"code": ...})`, `{"deal_number": ...}` or `{"columns": ...}`
     starts an exact deal. With `deals=` resets walk through those deals in order, and round again;
-    a seed starts the walk anew.
+    a seed starts the walk anew. (Each sub-environment of a vector environment walks through all of them.)
 
     ## Rewards
 
@@ -187,7 +201,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         take_back=False,        # allow taking cards back from foundations
         idle_moves=False,       # allow moving a king that is its whole column to an empty one
         thoughtful=False,       # show the identities of face-down cards
-        max_steps=500,          # truncate after so many steps
+        max_steps=500,          # truncate after so many steps (make's max_episode_steps can only shorten that)
         illegal_reward=0.0,     # the reward of an illegal action
         split="train",          # which deals are drawn: "train" or "eval"
         deals=None,             # a sequence of deals, or a suite, to walk through instead
@@ -232,13 +246,11 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.observation_kind: Final = option("observation", observation, Observation)
         self.reward_kind: Final = option("reward", reward, Reward)
         self.split: Final = option("split", split, Split)
-        self.take_back: Final = bool(take_back)
-        self.idle_moves: Final = bool(idle_moves)
-        self.thoughtful: Final = bool(thoughtful)
-        self.max_steps: Final = _whole_number("max_steps", max_steps, 1)
-        self.illegal_reward: Final = float(illegal_reward)
-        if not np.isfinite(self.illegal_reward):
-            raise ValueError(f"illegal_reward is {illegal_reward!r}: it must be a finite number")
+        self.take_back: Final = _flag("take_back", take_back)
+        self.idle_moves: Final = _flag("idle_moves", idle_moves)
+        self.thoughtful: Final = _flag("thoughtful", thoughtful)
+        self.max_steps: Final = check_whole("max_steps", max_steps, 1)
+        self.illegal_reward: Final = _finite("illegal_reward", illegal_reward)
         self.deals: Final = None if deals is None else _read_deals(deals, self.rules)
         if self.take_back and self.reward_kind is Reward.SCORE:
             _warn_farming()
@@ -281,8 +293,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             ValueError: a seed or option that is not valid; the episode in progress goes on.
         """
         if seed is not None:
-            seed = _read_seed(seed)
-        fixed = None if not options else _read_options(options, self.rules)
+            seed = check_seed(seed)
+        fixed = _read_options(options, self.rules)
         super().reset(seed=seed)
         if seed is not None or self._stream is None:
             self._stream = np.array([secrets.randbits(64) if seed is None else seed], np.uint64)
@@ -347,12 +359,17 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return self._mask.view(np.bool_)
 
     def explain(self, action: SupportsIndex) -> str:
-        """Why `action` is illegal now, in a sentence; empty if it is legal.
+        """Why `action` is illegal now, in a sentence; empty if the mask allows it.
 
         Raises:
             InvalidAction: `action` is not in the action space.
+            ResetNeeded: there was no reset yet.
         """
+        if self._stream is None:
+            raise ResetNeeded("there is no game yet: call reset() before explain()")
         chosen = self._read_action(action)
+        if self._count == 0:
+            return ""
         rejection = Rejection(engine.refusal(self._row, chosen, self.take_back, self.idle_moves))
         return explain(self._row, self.rules, decode_action(chosen), rejection)
 
@@ -372,6 +389,10 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         board = self._row[: engine.BOARD_SIZE].reshape(-1, engine.NUM_CARDS)
         score, moves = engine.word(self._row, engine.SCORE), engine.word(self._row, engine.MOVES)
         return ansi(decode_board(board), caption=f"{self.rules.name}  score {score}  moves {moves}")
+
+    def __copy__(self) -> RussianSolitaireEnv:
+        """A copy that plays on by itself, as `copy.deepcopy` makes it."""
+        return copy.deepcopy(self)
 
     def _observe(self) -> NDArray[Any]:
         observation: NDArray[Any] = np.empty(self._shape, self._dtype)
@@ -400,13 +421,13 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return chosen
 
 
-def _read_seed(seed: Any) -> int:
-    if not is_whole(seed) or not 0 <= seed < 2**64:
-        raise ValueError(f"{seed!r} is not a seed: give a whole number from 0 to 2^64 - 1")
-    return int(seed)
-
-
-def _read_options(options: dict[str, Any], rules: Rules) -> int | Arrangement | None:
+def _read_options(options: dict[str, Any] | None, rules: Rules) -> int | Arrangement | None:
+    if options is None:
+        return None
+    if not isinstance(options, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"the reset options are {options!r}: give a dict such as {{'code': …}}")
+    if not options:
+        return None
     valid = ("code", "deal_number", "columns")
     unknown = [key for key in options if key not in valid]
     if unknown:
@@ -422,13 +443,13 @@ def _read_options(options: dict[str, Any], rules: Rules) -> int | Arrangement | 
         case "deal_number":
             return check_number(value)
         case _:
-            return arrangement(value)
+            return read_deal(value, rules) if isinstance(value, Arrangement) else arrangement(value)
 
 
 def _read_deals(deals: Sequence[Deal] | Suite, rules: Rules) -> Sequence[int | Arrangement]:
     if isinstance(deals, Suite):
         return deals.numbers
-    if isinstance(deals, str):
+    if isinstance(deals, (str, bytes)) or not isinstance(deals, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"deals is {deals!r}: give a sequence of deals, as in deals=rusol_env.suite('first-1000')")
     read = [read_deal(deal, rules) for deal in deals]
     if not read:

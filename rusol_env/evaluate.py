@@ -7,8 +7,9 @@ import io
 import json
 import os
 import platform
+import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
@@ -16,16 +17,16 @@ from importlib.metadata import PackageNotFoundError, version
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rusol_env import engine
 from rusol_env._jit import int64, kernel, load64
-from rusol_env.deals import Suite, check_number, encode_code, next_word, suite
+from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, suite
 from rusol_env.engine import MAX_LEGAL, NUM_ACTIONS, SCORE, deal, is_won, new_rows
-from rusol_env.env import DEFAULT_MAX_STEPS, option
+from rusol_env.env import DEFAULT_MAX_STEPS, option, read_deal
 from rusol_env.episode import Reward, fill_mask, try_action
 from rusol_env.observe import Observation, encode_board, encode_cards, observation_space
 from rusol_env.policies import Policy, policy_named
@@ -51,7 +52,10 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tu
     centre = share + z * z / (2 * trials)
     half = z * sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    # At the ends the formula gives 0 and 1 exactly; rounding would not.
+    low = 0.0 if successes == 0 else (centre - half) / scale
+    high = 1.0 if successes == trials else (centre + half) / scale
+    return low, high
 
 
 def versions() -> dict[str, str]:
@@ -65,7 +69,7 @@ def versions() -> dict[str, str]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """What a policy did on each deal of a suite. All arrays have one entry a deal, in the suite's order."""
 
@@ -93,9 +97,13 @@ class Evaluation:
         return int(self.won.sum())
 
     def summary(self) -> dict[str, Any]:
-        """The figures, ready for JSON: see DESIGN 7; `dead_ends` and `truncated` count the other games."""
+        """The figures, ready for JSON.
+
+        ``winnable`` and ``wins_of_winnable`` are None until a solver says which deals can be won;
+        ``dead_ends`` and ``truncated`` count the games not won; ``mean_score_se`` is the standard
+        error of the mean, None for a single deal.
+        """
         deals = len(self.numbers)
-        spread = float(self.scores.std(ddof=1)) if deals > 1 else 0.0
         truncated = int(self.truncated.sum())
         return {
             "policy": self.policy,
@@ -110,7 +118,7 @@ class Evaluation:
             "dead_ends": deals - self.wins - truncated,
             "truncated": truncated,
             "mean_score": float(self.scores.mean()),
-            "mean_score_se": spread / sqrt(deals),
+            "mean_score_se": float(self.scores.std(ddof=1)) / sqrt(deals) if deals > 1 else None,
             "mean_steps": float(self.steps.mean()),
             "games_per_second": deals / self.seconds,
             "seconds": self.seconds,
@@ -196,7 +204,7 @@ def _game_seeds(seed: NDArray[np.uint64], seeds: NDArray[np.uint64]) -> None:
 def evaluate(
     policy: Policy | str,
     rules: str | Rules = CLASSIC,
-    deals: Suite | Sequence[int] | int = 1000,
+    deals: Suite | Sequence[int | str] | str | int = 1000,
     *,
     seed: int = 0,
     max_steps: int = DEFAULT_MAX_STEPS,
@@ -210,7 +218,7 @@ def evaluate(
     Args:
         policy: a `Policy`, or the name of one.
         rules: a rule set or its name.
-        deals: a suite, a sequence of deal numbers, or N for ``first-N``.
+        deals: a suite or its name, N for ``first-N``, or a sequence of deal numbers or codes.
         seed: what the policy's chance is drawn from, 0 to 2^64 - 1.
         max_steps: a game is stopped after so many steps.
         progress: called now and then with the number of games finished.
@@ -219,18 +227,14 @@ def evaluate(
         ValueError: an argument is not valid, or the policy returned something that is no batch of actions.
     """
     rules = rules_named(rules)
-    if not 0 <= seed < 2**64:
-        raise ValueError(f"{seed!r} is not a seed: give a whole number from 0 to 2^64 - 1")
-    if max_steps < 1:
-        raise ValueError(f"max_steps is {max_steps}: it must be at least 1")
+    seed = check_seed(seed)
+    max_steps = check_whole("max_steps", max_steps, 1)
     if isinstance(policy, str):
         policy = policy_named(policy, seed)
-    if isinstance(deals, int):
-        deals = suite(f"first-{deals}")
-    name = deals.name if isinstance(deals, Suite) else "custom"
-    numbers = np.array([check_number(number) for number in deals], np.int64)
-    if len(numbers) == 0:
-        raise ValueError("there are no deals to play")
+    if not isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ValueError(f"{policy!r} is not a policy: give the name of one, or an instance of a rusol_env.Policy")
+    deals = _read_suite(deals, rules)
+    name, numbers = deals.name, np.array(deals.numbers, np.int64)
     kind = option("observation", policy.observation, Observation)
 
     total, batch = len(numbers), min(BATCH, len(numbers))
@@ -288,6 +292,24 @@ def evaluate(
     return Evaluation(policy.name, rules, name, seed, max_steps, numbers, won, truncated, scores, steps, seconds)
 
 
+def _read_suite(deals: Any, rules: Rules) -> Suite:
+    if isinstance(deals, Suite):
+        return deals
+    if isinstance(deals, str):
+        return suite(deals)
+    if is_whole(deals):
+        return suite(f"first-{check_whole('the number of deals', deals, 1)}")
+    if not isinstance(deals, Iterable):
+        raise ValueError(f"{deals!r} are no deals: give a suite, its name, N for first-N, or deal numbers or codes")
+    numbers: list[int] = []
+    for deal_ in cast(Iterable[Any], deals):
+        number = read_deal(deal_, rules)
+        if not isinstance(number, int):
+            raise ValueError("evaluate plays numbered deals, and an arrangement has no number")
+        numbers.append(number)
+    return Suite("custom", numbers)
+
+
 def _read_actions(policy: Policy, actions: Any, batch: int) -> NDArray[np.int64]:
     actions = np.asarray(actions)
     if actions.shape != (batch,) or not np.issubdtype(actions.dtype, np.integer):
@@ -322,6 +344,13 @@ def write_whole(path: Path, data: bytes) -> None:
             os.close(folder)
 
 
+def _pyarrow() -> Any:
+    try:
+        return import_module("pyarrow")  # it ships no types
+    except ImportError as error:
+        raise ImportError("Parquet needs the package pyarrow: pip install 'rusol-env[parquet]'") from error
+
+
 def _table(rows: dict[str, list[Any]], kind: str) -> bytes:
     if kind == "csv":
         text = io.StringIO(newline="")
@@ -329,48 +358,94 @@ def _table(rows: dict[str, list[Any]], kind: str) -> bytes:
         writer.writerow(rows)
         writer.writerows(zip(*rows.values(), strict=True))
         return text.getvalue().encode()
-    try:
-        arrow: Any = import_module("pyarrow")  # it ships no types
-        parquet: Any = import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise ImportError("Parquet needs the package pyarrow: pip install 'rusol-env[parquet]'") from error
+    arrow = _pyarrow()
     sink = arrow.BufferOutputStream()
-    parquet.write_table(arrow.table(rows), sink)
+    import_module("pyarrow.parquet").write_table(arrow.table(rows), sink)
     return sink.getvalue().to_pybytes()
 
 
-def result_paths(evaluation: Evaluation, folder: Path, kind: str = "csv") -> tuple[Path, Path]:
-    """Where `save` writes: the per-deal table and the summary.
+def summary_path(folder: str | Path, policy: str, rules: Rules, suite_name: str, seed: int) -> Path:
+    """Where `save` writes the summary of such an evaluation; its per-deal table lies beside it."""
+    # A policy's name is anybody's text: only what is safe in a file name goes into one.
+    stem = re.sub(r"[^A-Za-z0-9_-]", "_", f"{policy}-{rules.name}-{suite_name}-seed{seed}")
+    return Path(folder) / f"{stem}.json"
+
+
+def saved_summary(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None:
+    """The summary that an earlier run left at `path`, None if there is none.
+
+    Args:
+        path: from `summary_path`.
+        settings: what the run about to begin would play: each entry must be the summary's.
 
     Raises:
-        ValueError: `kind` is neither ``"csv"`` nor ``"parquet"``.
+        ValueError: what is there is no whole result, or one of other settings; the message names the file.
+        OSError: it cannot be read.
+    """
+    if not path.exists():
+        return None
+    try:
+        summary: Any = json.loads(path.read_text(encoding="utf-8"))
+        table = path.parent / str(summary["table"])
+        whole = sha256(table.read_bytes()).hexdigest() == summary["table_sha256"]
+    except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
+        raise ValueError(f"{path} is no whole result of an evaluation ({error}): move it away, or --force") from error
+    if not whole:
+        raise ValueError(f"{table} was changed after it was written: move it away, or --force")
+    for key, value in settings.items():
+        if summary.get(key) != value:
+            raise ValueError(f"{path} is of a run with {key} {summary.get(key)!r}, not {value!r}: move it, or --force")
+    return cast(dict[str, Any], summary)
+
+
+def prepare_folder(folder: str | Path, kind: str) -> Path:
+    """Make the folder for results and check that they can be written, before anything is played.
+
+    Raises:
+        ValueError: unknown `kind` of table.
+        ImportError: Parquet is asked for and pyarrow is not installed.
+        OSError: the folder cannot be made or written.
     """
     if kind not in FORMATS:
         raise ValueError(f"unknown format {kind!r}: use one of {', '.join(FORMATS)}")
-    stem = f"{evaluation.policy}-{evaluation.rules.name}-{evaluation.suite}-seed{evaluation.seed}"
-    return folder / f"{stem}.{kind}", folder / f"{stem}.json"
+    if kind == "parquet":
+        _pyarrow()
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(folder / ".rusol-can-write", b"")
+    (folder / ".rusol-can-write").unlink()
+    return folder
 
 
 def save(evaluation: Evaluation, folder: str | Path, kind: str = "csv", *, force: bool = False) -> tuple[Path, Path]:
     """Write the per-deal table and the summary (which names the table and its SHA-256) into `folder`.
 
-    The summary is written last: where it is, the table is whole.
+    The summary is written last: where it is, the table is whole. A table without one is what an
+    interrupted run left, and is replaced.
+
+    Args:
+        evaluation: what to write.
+        folder: made if it is not there.
+        kind: of the table, ``"csv"`` or ``"parquet"``.
+        force: replace a result of the same name.
+
+    Returns:
+        the paths of the table and the summary.
 
     Raises:
-        FileExistsError: results of that name are there and `force` is off.
-        ValueError: unknown `kind`.
-        ImportError: Parquet is asked for and pyarrow is not installed.
-        OSError: the folder cannot be written.
+        FileExistsError: a result of that name is there and `force` is off.
+        ValueError, ImportError, OSError: as `prepare_folder`.
     """
-    folder = Path(folder)
-    table_path, summary_path = result_paths(evaluation, folder, kind)
-    for path in (table_path, summary_path):
-        if path.exists() and not force:
-            raise FileExistsError(f"{path} is there already: choose another folder, or --force to replace it")
+    folder = prepare_folder(folder, kind)
+    path = summary_path(folder, evaluation.policy, evaluation.rules, evaluation.suite, evaluation.seed)
+    if path.exists() and not force:
+        raise FileExistsError(f"{path} is there already: choose another folder, or --force to replace it")
+    table_path = path.with_suffix(f".{kind}")
     table = _table(evaluation.rows(), kind)
-    folder.mkdir(parents=True, exist_ok=True)
     summary = evaluation.summary() | {"table": table_path.name, "table_sha256": sha256(table).hexdigest()}
-    summary_path.unlink(missing_ok=True)
+    text = json.dumps(summary, indent=2) + "\n"
+    for stale in (path, *(path.with_suffix(f".{other}") for other in FORMATS)):
+        stale.unlink(missing_ok=True)
     write_whole(table_path, table)
-    write_whole(summary_path, (json.dumps(summary, indent=2) + "\n").encode())
-    return table_path, summary_path
+    write_whole(path, text.encode())
+    return table_path, path

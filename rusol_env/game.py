@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -220,7 +221,7 @@ class Game:
 
     @classmethod
     def from_columns(
-        cls, columns: Sequence[Sequence[str | int]], face_down: Sequence[int], rules: str | Rules = CLASSIC
+        cls, columns: Iterable[Iterable[str | int]], face_down: Iterable[int], rules: str | Rules = CLASSIC
     ) -> Game:
         """Any position: seven columns of cards; cards in none of them lie on the foundations.
 
@@ -321,8 +322,7 @@ class Game:
             NothingToUndo: no move was made, or the last 100 are undone.
         """
         if not self._records:
-            limit = self.rules.undo_limit
-            raise NothingToUndo(f"There is no move to undo: only the last {limit} moves can be.")
+            raise NothingToUndo(f"There is no move to undo; of a long game the last {self.rules.undo_limit} can be.")
         engine.undo(self._row, self._records.pop())
 
     def destinations(self, card: int | str) -> list[int]:
@@ -343,6 +343,10 @@ class Game:
         if FOUNDATION in destinations:
             return Move(card, FOUNDATION)
         return Move(card, max(destinations, key=lambda column: len(self.columns[column])))
+
+    def __copy__(self) -> Game:
+        """A copy that plays on by itself, as `copy.deepcopy` makes it."""
+        return copy.deepcopy(self)
 
     def _move(self, move: Move | str | int) -> Move:
         if isinstance(move, str):

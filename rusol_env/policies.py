@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rusol_env._jit import int64, kernel, load64, lowest_bit
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
-from rusol_env.deals import next_below
+from rusol_env.deals import check_seed, mix, next_below
 from rusol_env.engine import EMPTY, HIDDEN
 from rusol_env.episode import count_legal, nth_legal
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
@@ -87,18 +87,26 @@ def sample_legal(masks: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np
         int64 (N,), the actions.
 
     Raises:
-        ValueError: the masks have another shape or dtype, other values, or an empty row.
+        ValueError: the masks or streams have another shape or dtype, or a mask other values or no 1.
     """
+    if streams.dtype != np.uint64 or streams.ndim != 1 or not streams.flags.writeable:
+        raise ValueError(
+            f"the streams are {streams.dtype} {streams.shape}: they must be uint64 (N,) and writeable, "
+            "as in np.arange(N, dtype=np.uint64)"
+        )
     actions = np.zeros(len(streams), np.int64)
     _refuse_mask(_sample(_read_masks(masks, len(streams)), streams, actions))
     return actions
 
 
 class _SeededPolicy(Policy):
-    """A compiled policy with one random stream for each place of the batch."""
+    """A compiled policy with one random stream for each place of the batch.
+
+    `seed` (0 to 2^64 - 1) is what the streams come from until `begin` gives a game its own, as `evaluate` does.
+    """
 
     def __init__(self, seed: int = 0) -> None:
-        self.seed: Final = seed
+        self.seed: Final = check_seed(seed)
         # uint64 (N,): the streams' states; places that no game began in are seeded from `seed`
         self._streams: NDArray[np.uint64] = np.empty(0, np.uint64)
         # Compile now, so that no time measured later has it in it.
@@ -114,8 +122,9 @@ class _SeededPolicy(Policy):
     def _grow(self, number: int) -> NDArray[np.uint64]:
         have = len(self._streams)
         if number > have:
-            fresh = np.arange(have, number, dtype=np.uint64) + np.uint64(self.seed % 2**64)
-            self._streams = np.concatenate([self._streams, fresh])
+            start = int(mix(np.uint64(self.seed)))
+            fresh = [mix(np.uint64(start ^ place)) for place in range(have, number)]
+            self._streams = np.concatenate([self._streams, np.array(fresh, np.uint64)])
         return self._streams[:number]
 
 

@@ -67,12 +67,14 @@ VARIANTS: Final[dict[str, Rules]] = {rules.name: rules for rules in (CLASSIC, RE
 
 
 def rules_named(rules: str | Rules) -> Rules:
-    """The rule set of that name (any letter case); a `Rules` value is handed back as it is.
+    """The rule set of that name (any letter case); one of the `VARIANTS` is handed back as it is.
 
     Raises:
-        ValueError: no rule set has that name.
+        ValueError: no rule set has that name, or the value is none of them (codes and results name only those).
     """
     if isinstance(rules, Rules):
+        if rules not in VARIANTS.values():
+            raise ValueError(f"{rules} is none of the rule sets {', '.join(VARIANTS)}, which codes and results name")
         return rules
     found = VARIANTS.get(str(rules).lower())
     if found is None:

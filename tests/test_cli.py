@@ -91,10 +91,48 @@ def test_evaluate_prints_a_row_for_each_rule_set_and_writes_results(
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"greedy-{rules}-first-40-seed0.{kind}" for rules in ("classic", "relaxed") for kind in ("csv", "json")
     ]
-    code, out, err = run(*arguments, capsys=capsys)
+    code, again, err = run(*arguments, capsys=capsys)
+    assert (code, again) == (0, out)
+    assert err.count("is there already and was not played again") == 2
+    code, forced, err = run(*arguments, "--force", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert forced.splitlines()[4].split()[:4] == out.splitlines()[4].split()[:4]
+
+
+def test_the_same_command_goes_on_after_an_interruption(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Scenario 22: what is whole is kept, what is half is played; what is damaged or another's is refused by name."""
+    both = ["evaluate", "--rules", "classic", "--rules", "relaxed", "--deals", "30", "--out", str(tmp_path), "--json"]
+    assert run("evaluate", "--rules", "classic", *both[5:], capsys=capsys)[0] == 0
+    classic, relaxed = (tmp_path / f"greedy-{rules}-first-30-seed0.json" for rules in ("classic", "relaxed"))
+    # As a kill between the two writes leaves it.
+    relaxed.with_suffix(".csv").write_text("code,won\n", encoding="utf-8")
+    kept = classic.stat().st_mtime_ns
+    code, out, err = run(*both, capsys=capsys)
+    assert code == 0
+    assert [result["rules"] for result in json.loads(out)["results"]] == ["classic", "relaxed"]
+    assert err.count("\n") == 1
+    assert classic.stat().st_mtime_ns == kept
+    assert len(relaxed.with_suffix(".csv").read_text(encoding="utf-8").splitlines()) == 31
+
+    code, out, err = run(*both, "--max-steps", "100", capsys=capsys)
     assert (code, out) == (2, "")
-    assert "is there already" in err
-    assert run(*arguments, "--force", capsys=capsys)[0] == 0
+    assert f"{classic} is of a run with max_steps 500, not 100" in err
+    with classic.with_suffix(".csv").open("a", encoding="utf-8") as file:
+        file.write("RU1-C-AAAAAAA,True,625,99,False\n")
+    assert "was changed after it was written" in run(*both, capsys=capsys)[2]
+    for foreign in ("{}", "[]", "half a docu", '{"table": "none.csv", "table_sha256": ""}'):
+        classic.write_text(foreign, encoding="utf-8")
+        code, out, err = run(*both, capsys=capsys)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert f"{classic} is no whole result" in err
+    assert run(*both, "--force", capsys=capsys)[0] == 0
+
+
+def test_rules_given_twice_are_played_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(
+        "evaluate", "--rules", "Classic", "--rules", "classic", "--deals", "5", "--out", str(tmp_path), capsys=capsys
+    )
+    assert (code, err, out.count("classic")) == (0, "", 1)
 
 
 @pytest.mark.parametrize(
@@ -108,10 +146,10 @@ def test_evaluate_prints_a_row_for_each_rule_set_and_writes_results(
         (["evaluate", "--policy", "nobody"], "unknown policy 'nobody'"),
         (["evaluate", "--rules", "bridge"], "unknown rules 'bridge'"),
         (["evaluate", "--deals", "many"], "--deals"),
-        (["evaluate", "--deals", "0"], "first-0"),
-        (["evaluate", "--deals", "-5"], "first--5"),
+        (["evaluate", "--deals", "0"], "--deals is 0"),
+        (["evaluate", "--deals", "-5"], "--deals is -5"),
         (["evaluate", "--seed", "-1"], "-1 is not a seed"),
-        (["evaluate", "--max-steps", "0"], "max_steps is 0"),
+        (["evaluate", "--max-steps", "0"], "--max-steps is 0"),
         (["evaluate", "--format", "xlsx"], "unknown format 'xlsx'"),
         (["evaluate", "--deals", "5", "--out", "/dev/null/here"], "/dev/null"),
     ],
@@ -139,6 +177,13 @@ def test_help_is_complete(arguments: list[str], capsys: pytest.CaptureFixture[st
 
 
 RUSOL = [sys.executable, "-m", "rusol_env.cli"]
+
+
+@pytest.mark.parametrize("command", [[*RUSOL, "--version"], [sys.executable, "-m", "rusol_env", "--version"]])
+def test_version(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "rusol-env" in done.stdout
+    assert "numba" in done.stdout
 
 
 def test_no_progress_bar_and_no_colour_in_a_pipe() -> None:

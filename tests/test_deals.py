@@ -84,6 +84,10 @@ def test_codes_go_both_ways_and_deals_are_those_of_the_reference(number: int, ru
         ("", "1 parts"),
         ("RU1-C-AAAA-BB", "4 parts"),
         ("RU1-C-ÄAAAABB", "letter 1 of the deal, 'Ä'"),
+        # Letters that upper() turns into plain ones.
+        ("RU1-C-AAAAAß", "letter 6 of the deal, 'ß'"),
+        ("RU1-C-AAAAAıı", "letter 6 of the deal, 'ı'"),
+        ("RU1-C-AAAAAAſ", "letter 7 of the deal, 'ſ'"),
     ],
 )
 def test_a_bad_code_is_refused_with_what_is_wrong_and_a_good_one(code: str, said: str) -> None:
@@ -103,7 +107,7 @@ def test_card_text_goes_both_ways_in_every_spelling() -> None:
         for text in (card_text(card), card_ascii(card), card_name(card), card_text(card).lower()):
             assert parse_card(text) == card
     assert (card_text(35), card_ascii(35), card_name(35)) == ("TD", "10D", "10♦")
-    for bad in ("", "1S", "11H", "S", "10", "TDD", "XS"):
+    for bad in ("", "1S", "11H", "S", "10", "TDD", "XS", "2ſ", "♠", "ß"):
         with pytest.raises(ValueError, match="not a card"):
             parse_card(bad)
 
@@ -152,9 +156,37 @@ def test_positions_that_cannot_be_are_refused() -> None:
     assert "the card KS is there twice" in said([["KS", "KS"], *empty], [0] * 7)
 
 
+def test_arrangements_are_what_they_say() -> None:
+    """A number is believed only with its own cards, is no part of equality, and nobody's list changes a position."""
+    deal = rusol_env.deal_arrangement(3)
+    with pytest.raises(ValueError, match="not those of deal 4"):
+        rusol_env.Arrangement(deal.columns, number=4)
+    with pytest.raises(ValueError, match="deal number"):
+        rusol_env.Arrangement(deal.columns, number=-1)
+    lists: Any = [list(column) for column in deal.columns]
+    built = rusol_env.Arrangement(lists)
+    lists[0].clear()
+    assert built == deal
+    assert hash(built) == hash(deal)
+    assert rusol_env.arrangement(iter(deal.text())) == deal
+    for face_down in ("0123456", 5, [0.5] * 7):
+        with pytest.raises(ValueError, match=r"face_down|face down"):
+            rusol_env.arrangement(deal.text(), face_down)  # pyright: ignore[reportArgumentType]
+
+
+def test_changed_rules_do_not_pass_for_published_ones() -> None:
+    changed = rusol_env.CLASSIC._replace(max_group=2)
+    for use in (lambda: Game.from_number(0, changed), lambda: rusol_env.encode_code(0, changed)):
+        with pytest.raises(ValueError, match="none of the rule sets classic, relaxed, yukon"):
+            use()
+
+
 def test_suites_are_the_evaluation_deals_in_order() -> None:
     assert list(rusol_env.suite("first-3")) == [0, 1, 2]
     assert len(rusol_env.suite("FIRST-1000")) == 1000
+    for numbers in ([], [2**35], [-1], [1.5], range(-1, 5), range(2**35 + 1)):
+        with pytest.raises(ValueError, match=r"empty|not a deal number"):
+            rusol_env.Suite("mine", numbers)  # pyright: ignore[reportArgumentType]
     for bad in ("first-0", "first-", "first", "last-3", "first--1", f"first-{NUM_EVAL_DEALS + 1}", "first-1.5"):
         with pytest.raises(ValueError, match="suite"):
             rusol_env.suite(bad)
@@ -225,5 +257,13 @@ def test_a_bad_line_of_a_file_of_deals_is_named(tmp_path: Path) -> None:
             read_deals(file)
         assert said in str(refused.value)
         assert str(file) in str(refused.value)
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"deals.jsonl is not a text file in UTF-8"):
+        read_deals(file)
+    file.write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(ValueError, match="line 1"):
+        read_deals(file)
+    file.write_text(json.dumps(good | {"note": "\u2028"}, ensure_ascii=False) + "\n", encoding="utf-8-sig")
+    assert len(read_deals(file)) == 1
     file.write_text(json.dumps(good) + "\n\n", encoding="utf-8")
     assert [record.id for record in read_deals(file)] == ["a"]

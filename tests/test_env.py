@@ -374,6 +374,7 @@ def test_a_deal_without_any_move_ends_at_the_first_step() -> None:
     _, info = env.reset(options={"code": "RU1-C-UXTM47X"})
     assert not Game.from_code("RU1-C-UXTM47X").legal_moves()
     assert info["action_mask"].all()
+    assert env.explain(5) == ""
     _, reward, terminated, truncated, info = env.step(5)
     assert (reward, terminated, truncated, info["is_success"]) == (0.0, True, False, False)
     assert "rejection" not in info
@@ -421,6 +422,8 @@ def test_step_and_render_before_reset_and_step_after_the_end_raise() -> None:
         env.step(0)
     with pytest.raises(ResetNeeded):
         env.render()
+    with pytest.raises(ResetNeeded):
+        env.explain(0)
     _, info = env.reset(seed=1)
     play_randomly(env, random.Random(1), info)
     with pytest.raises(ResetNeeded):
@@ -445,6 +448,13 @@ def test_step_and_render_before_reset_and_step_after_the_end_raise() -> None:
         ({"deals": "first-10"}, "rusol_env.suite('first-1000')"),
         ({"deals": ["RU1-R-AAAAABB"]}, "the same deal here is RU1-C-AAAAABB"),
         ({"deals": [1.5]}, "1.5 is not a deal"),
+        ({"deals": 10}, "deals is 10"),
+        ({"deals": b"RU1"}, "deals is b'RU1'"),
+        ({"take_back": "False"}, "take_back is 'False'"),
+        ({"thoughtful": 1}, "thoughtful is 1"),
+        ({"illegal_reward": None}, "illegal_reward is None"),
+        ({"illegal_reward": "3"}, "illegal_reward is '3'"),
+        ({"rules": rusol_env.CLASSIC._replace(max_group=2)}, "none of the rule sets"),
         ({"render_mode": "hologram"}, "unknown render_mode 'hologram'"),
     ],
 )
@@ -469,6 +479,7 @@ def test_bad_options_are_refused_in_a_sentence(options: dict[str, Any], said: st
         ({"options": {"deal_number": "33"}}, "not a deal number"),
         ({"options": {"columns": [["KS"]]}}, "7 columns, not 1"),
         ({"options": {"columns": None}}, "lists of cards"),
+        ({"options": 5}, "the reset options are 5"),
         ({"options": {"deal": 3}}, "unknown reset option 'deal': use one of code, deal_number, columns"),
         ({"options": {"code": "RU1-C-AAAAABB", "deal_number": 33}}, "exclude each other"),
     ],
@@ -499,6 +510,12 @@ def test_exact_deals_and_the_code_that_info_tells() -> None:
     np.testing.assert_array_equal(env._row, start)  # pyright: ignore[reportPrivateUsage]
     _, _, _, _, info = env.step(legal_actions(info)[0])
     assert info["code"] is None
+
+
+def test_actions_are_made_from_board_cells_of_any_integer_type() -> None:
+    board, info = make(observation="board", rules="relaxed").reset(seed=0)
+    made = [encode_action(card, int(target)) for card in board[:7].ravel() if 0 <= card < 52 for target in range(8)]
+    assert set(legal_actions(info)) <= set(made)
 
 
 def codes(env: gymnasium.Env[Any, Any], number: int, seed: int | None = None) -> list[str]:
@@ -565,7 +582,7 @@ def through_pickle(env: RussianSolitaireEnv) -> RussianSolitaireEnv:
     return pickle.loads(pickle.dumps(env))
 
 
-@pytest.mark.parametrize("clone", [copy.deepcopy, through_pickle])
+@pytest.mark.parametrize("clone", [copy.copy, copy.deepcopy, through_pickle])
 def test_copies_in_mid_game_go_on_alike(clone: Any) -> None:
     """Scenario 12: same actions, same results, across the next resets too; and the original is untouched."""
     env = make(rules="relaxed")

@@ -74,7 +74,7 @@ def test_the_summary_is_what_the_rows_say(rules: str) -> None:
 
 def test_one_deal_makes_a_summary_without_nan() -> None:
     text = json.dumps(rusol_env.evaluate("random", "classic", 1).summary(), allow_nan=False)
-    assert json.loads(text)["mean_score_se"] == 0
+    assert json.loads(text)["mean_score_se"] is None
 
 
 @pytest.mark.parametrize(
@@ -82,11 +82,20 @@ def test_one_deal_makes_a_summary_without_nan() -> None:
     [
         ({"policy": "nobody"}, "unknown policy 'nobody': use one of random, greedy"),
         ({"rules": "bridge"}, "unknown rules"),
-        ({"deals": 0}, "suite"),
-        ({"deals": []}, "no deals"),
+        ({"deals": 0}, "the number of deals is 0"),
+        ({"deals": []}, "the suite 'custom' is empty"),
         ({"deals": [2**35]}, "not a deal number"),
         ({"seed": -1}, "not a seed"),
+        ({"seed": 1.5}, "1.5 is not a seed"),
+        ({"seed": True}, "True is not a seed"),
         ({"max_steps": 0}, "max_steps is 0"),
+        ({"max_steps": float("nan")}, "max_steps is nan"),
+        ({"policy": rusol_env.RandomPolicy}, "an instance of a rusol_env.Policy"),
+        ({"policy": None}, "is not a policy"),
+        ({"deals": None}, "None are no deals"),
+        ({"deals": "last-10"}, "unknown suite 'last-10'"),
+        ({"deals": ["RU1-R-AAAAAAA"]}, "is for relaxed rules"),
+        ({"deals": [rusol_env.deal_arrangement(0).text()]}, "an arrangement has no number"),
         ({"policy": Constant(np.zeros(3, np.int64))}, "policy 'constant' returned int64 (3,)"),
         ({"policy": Constant(np.zeros(5))}, "policy 'constant' returned float64 (5,)"),
         ({"policy": Constant(None)}, "policy 'constant' returned object ()"),
@@ -140,6 +149,31 @@ def test_results_on_disk_are_whole_and_kept(tmp_path: Path) -> None:
     save(result, table.parent, force=True)
     assert table.read_bytes() == before
     assert {path.name for path in table.parent.iterdir()} == {table.name, summary.name}
+
+
+def test_deals_and_numbers_of_any_kind_are_taken() -> None:
+    plain = rusol_env.evaluate("random", "classic", 5, seed=3)
+    for deals in (np.int64(5), "first-5", range(5), np.arange(5), ["RU1-C-AAAAAAA", 1, 2, 3, 4], iter(range(5))):
+        other = rusol_env.evaluate("random", "classic", deals, seed=np.int64(3))  # pyright: ignore[reportArgumentType]
+        np.testing.assert_array_equal(other.scores, plain.scores)
+        np.testing.assert_array_equal(other.steps, plain.steps)
+    json.dumps(rusol_env.evaluate("random", "classic", 2, max_steps=np.int64(5)).summary())  # pyright: ignore[reportArgumentType]
+
+
+def test_a_policys_name_stays_in_the_folder(tmp_path: Path) -> None:
+    policy = Constant(np.zeros(3, np.int64))
+    policy.name = "../../ppo/seed 1"  # pyright: ignore[reportAttributeAccessIssue]
+    table, summary = save(rusol_env.evaluate(policy, "classic", 3), tmp_path / "results")
+    assert table.parent == summary.parent == tmp_path / "results"
+    assert len(list(tmp_path.rglob("*.*"))) == 2
+
+
+def test_another_format_leaves_no_stale_table(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is missing")
+    result = rusol_env.evaluate("random", "classic", 3)
+    save(result, tmp_path, "csv")
+    save(result, tmp_path, "parquet", force=True)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".parquet"]
 
 
 def test_parquet_holds_the_same_rows(tmp_path: Path) -> None:

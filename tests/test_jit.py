@@ -82,15 +82,37 @@ def test_the_hash_covers_kernels_and_what_they_import_and_nothing_else(package: 
     assert len(set(hashes)) == 4
 
 
+def test_a_damaged_cache_file_is_made_anew(package: Path) -> None:
+    script = "import rusol_env; print(rusol_env.Game.from_number(33).score)"
+    assert run(package, script) == ("0", True)
+    for path in (package / "__pycache__").glob("*.nb[ic]"):
+        path.write_bytes(path.read_bytes()[:100])
+    assert run(package, script) == ("0", True)
+    assert run(package, script) == ("0", False)
+
+
+def test_without_compilation_it_says_that_it_cannot(package: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import rusol_env"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"PYTHONPATH": str(package.parent), "NUMBA_DISABLE_JIT": "1"},
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("ImportError: NUMBA_DISABLE_JIT is set")
+
+
 def test_it_runs_where_no_cache_can_be_written(package: Path) -> None:
     script = (
-        "import rusol_env._jit as jit\n"
+        "import rusol_env._jit as jit, sys\n"
         "jit._KernelCacheImpl._locator_classes = []\n"
         "from rusol_env.cards import NUM_CARDS\n"
         "@jit.kernel\n"
         "def double(x):\n"
         "    return 2 * x\n"
+        "print('defined', file=sys.stdout)\n"
         "print(double(21))"
     )
-    assert run(package, script)[0] == "42"
+    assert run(package, script) == ("defined\n42", True)
     assert "nbi" not in {path.suffix for path in package.rglob("*")}

@@ -22,7 +22,7 @@ LAYERS: list[dict[str, set[str]]] = [
     {"env": set()},
     {"policies": set(), "evaluate": {"policies"}},
     {"cli": set()},
-    {"__init__": set()},
+    {"__init__": set(), "__main__": set()},
 ]
 # Third-party packages of the core, and the modules that each may be imported in.
 THIRD_PARTY = {

@@ -57,11 +57,24 @@ def test_what_is_no_mask_is_refused() -> None:
             sample_legal(bad, streams)
     with pytest.raises(ValueError, match="int8"):
         sample_legal(masks_of([3]).astype(np.float64), streams)
+    for bad in (np.array([7]), np.array([7], np.int32), np.zeros((1, 1), np.uint64), np.zeros(1), np.array([7], ">u8")):
+        with pytest.raises(ValueError, match=r"must be uint64 \(N,\)"):
+            sample_legal(masks_of([3]), bad)  # pyright: ignore[reportArgumentType]
+    for seed in (None, 1.5, -1, 2**64):
+        with pytest.raises(ValueError, match="not a seed"):
+            RandomPolicy(seed)  # pyright: ignore[reportArgumentType]
     greedy = GreedyPolicy()
     with pytest.raises(ValueError, match="'board' observations"):
         greedy.act(np.zeros((1, 52, 24), np.float32), masks_of([3]))
     with pytest.raises(ValueError, match="unknown policy 'x': use one of random, greedy"):
         policy_named("x")
+
+
+def test_places_and_seeds_have_streams_of_their_own() -> None:
+    masks = np.ones((50, NUM_ACTIONS), np.int8)
+    boards = np.zeros((50, *BOARD), np.int8)
+    drawn = [RandomPolicy(seed).act(boards, masks).tolist() for seed in (0, 1, np.int64(2))]  # pyright: ignore[reportArgumentType]
+    assert len({tuple(actions[offset : offset + 40]) for actions in drawn for offset in range(3)}) == 9
 
 
 @given(st.binary(min_size=416, max_size=416), st.integers(0, 2**64 - 1))
