@@ -29,6 +29,7 @@ from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
+from rusol_env.vector import RussianSolitaireVectorEnv
 
 __all__ = [
     "CLASSIC",
@@ -49,6 +50,7 @@ __all__ = [
     "Rejection",
     "Rules",
     "RussianSolitaireEnv",
+    "RussianSolitaireVectorEnv",
     "Split",
     "Suite",
     "Visible",
@@ -80,5 +82,8 @@ ENV_ID: Final = "rusol_env/RussianSolitaire-v0"
 # ENV_ID, and one id a rule set: rusol_env/RussianSolitaireClassic-v0 and so on.
 for _infix, _kwargs in [("", {}), *((name.title(), {"rules": name}) for name in VARIANTS)]:
     gymnasium.register(  # pyright: ignore[reportUnknownMemberType] (its kwargs are a bare dict)
-        ENV_ID.replace("-v0", f"{_infix}-v0"), entry_point="rusol_env.env:RussianSolitaireEnv", kwargs=_kwargs
+        ENV_ID.replace("-v0", f"{_infix}-v0"),
+        entry_point="rusol_env.env:RussianSolitaireEnv",
+        vector_entry_point="rusol_env.vector:RussianSolitaireVectorEnv",
+        kwargs=_kwargs,
     )

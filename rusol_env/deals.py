@@ -292,6 +292,14 @@ def encode_code(number: int, rules: str | Rules) -> str:
     return f"{PREFIX}-{rules_named(rules).letter}-{letters}"
 
 
+def encode_codes(numbers: NDArray[np.int64], rules: Rules) -> NDArray[Any]:
+    """The codes of deals, object (N,) of str, for numbers int64 (N,) that are not checked."""
+    shifts = np.arange(BITS - 5, -1, -5)
+    letters = np.array(list(ALPHABET))[numbers[:, None] >> shifts & 31]
+    words = np.ascontiguousarray(letters).view(f"U{CODE_LETTERS}").ravel()
+    return np.char.add(f"{PREFIX}-{rules.letter}-", words).astype(object)
+
+
 def decode_code(code: str) -> tuple[Rules, int]:
     """The rules and the deal number of a code, read in any letter case and with blanks around it.
 

@@ -294,7 +294,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """
         if seed is not None:
             seed = check_seed(seed)
-        fixed = _read_options(options, self.rules)
+        fixed = read_options(options, self.rules)
         super().reset(seed=seed)
         if seed is not None or self._stream is None:
             self._stream = np.array([secrets.randbits(64) if seed is None else seed], np.uint64)
@@ -421,7 +421,12 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         return chosen
 
 
-def _read_options(options: dict[str, Any] | None, rules: Rules) -> int | Arrangement | None:
+def read_options(options: dict[str, Any] | None, rules: Rules) -> int | Arrangement | None:
+    """The exact deal that the options of a reset ask for; None if they ask for none.
+
+    Raises:
+        ValueError: unknown options, several at once, or what is no deal.
+    """
     if options is None:
         return None
     if not isinstance(options, dict):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -19,7 +19,7 @@ LAYERS: list[dict[str, set[str]]] = [
     {"_jit": set(), "cards": set(), "rules": set(), "deals": {"_jit", "cards", "rules"}},
     {"engine": set()},
     {"observe": set(), "episode": set(), "game": {"observe"}, "render": {"observe"}},
-    {"env": set()},
+    {"env": set(), "vector": {"env"}},
     {"policies": set(), "evaluate": {"policies"}},
     {"cli": set()},
     {"__init__": set(), "__main__": set()},
@@ -27,7 +27,7 @@ LAYERS: list[dict[str, set[str]]] = [
 # Third-party packages of the core, and the modules that each may be imported in.
 THIRD_PARTY = {
     "numpy": None,
-    "gymnasium": {"observe", "env", "__init__"},
+    "gymnasium": {"observe", "env", "vector", "__init__"},
     "numba": {"_jit"},
     "llvmlite": {"_jit"},
     "typer": {"cli"},

@@ -1,0 +1,473 @@
+"""`RussianSolitaireVectorEnv`: many games as one Gymnasium vector environment, stepped by compiled code.
+
+It gives, bit for bit, what Gymnasium's `SyncVectorEnv` of as many `RussianSolitaireEnv` gives.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+from gymnasium.error import InvalidAction, ResetNeeded
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from rusol_env import engine
+from rusol_env._jit import int64, kernel
+from rusol_env.deals import Arrangement, check_seed, check_whole, draw_deal, encode_codes
+from rusol_env.engine import MAX_LEGAL, NUM_ACTIONS, NUM_CARDS
+from rusol_env.env import RussianSolitaireEnv, read_options
+from rusol_env.episode import look, try_action
+from rusol_env.game import decode_action, explain
+from rusol_env.observe import Observation, decode_board, encode_board, encode_cards, observation_space
+from rusol_env.render import ansi
+from rusol_env.rules import CLASSIC, Rejection, Rules
+
+# Columns of the array of facts, int64 (N, 4).
+_SCORE, _MOVES, _UP, _DOWN = range(4)
+
+
+@kernel
+def _look(
+    start: int,
+    stop: int,
+    rows: NDArray[np.int8],
+    legal: NDArray[np.int16],
+    counts: NDArray[np.int64],
+    masks: NDArray[np.int8],
+    facts: NDArray[np.int64],
+    take_back: bool,
+    idle_moves: bool,
+) -> None:
+    """List what is legal and known in the games `start` to `stop` - 1."""
+    for i in range(start, stop):
+        count, score, moves, up, down = look(rows[i], take_back, idle_moves, legal[i], masks[i])
+        counts[i] = count
+        facts[i, _SCORE] = score
+        facts[i, _MOVES] = moves
+        facts[i, _UP] = up
+        facts[i, _DOWN] = down
+
+
+@kernel
+def _deal(
+    start: int,
+    stop: int,
+    which: NDArray[np.bool_],
+    rows: NDArray[np.int8],
+    streams: NDArray[np.uint64],
+    split: int,
+    numbers: NDArray[np.int64],
+    steps: NDArray[np.int64],
+) -> None:
+    """Deal the next game of its stream in each of the places `start` to `stop` - 1 that `which` names."""
+    for i in range(start, stop):
+        if which[i]:
+            numbers[i] = draw_deal(streams, i, split)
+            engine.deal(rows[i], int64(numbers[i]))
+            steps[i] = 0
+
+
+@kernel
+def _play(
+    start: int,
+    stop: int,
+    skip: NDArray[np.bool_],
+    rows: NDArray[np.int8],
+    legal: NDArray[np.int16],
+    counts: NDArray[np.int64],
+    actions: NDArray[np.int64],
+    steps: NDArray[np.int64],
+    rewards: NDArray[np.float64],
+    rejections: NDArray[np.int64],
+    take_back: bool,
+    idle_moves: bool,
+    reward: int,
+    illegal_reward: float,
+) -> None:
+    """Play an action in each of the games `start` to `stop` - 1 that `skip` does not name."""
+    for i in range(start, stop):
+        rejections[i] = int64(Rejection.NONE)
+        rewards[i] = 0.0
+        if not skip[i]:
+            rejection, earned = try_action(
+                rows[i], legal[i], int64(counts[i]), int64(actions[i]), take_back, idle_moves, reward, illegal_reward
+            )
+            rejections[i] = rejection
+            rewards[i] = earned
+            steps[i] += 1
+
+
+@kernel
+def _encode_boards(
+    start: int,
+    stop: int,
+    rows: NDArray[np.int8],
+    masks: NDArray[np.int8],
+    thoughtful: bool,
+    observations: NDArray[np.int8],
+) -> None:
+    for i in range(start, stop):
+        encode_board(rows[i], masks[i], thoughtful, observations[i])
+
+
+@kernel
+def _encode_cards(
+    start: int,
+    stop: int,
+    rows: NDArray[np.int8],
+    masks: NDArray[np.int8],
+    thoughtful: bool,
+    observations: NDArray[np.float32],
+) -> None:
+    for i in range(start, stop):
+        encode_cards(rows[i], masks[i], thoughtful, observations[i])
+
+
+class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
+    """N games of Russian Solitaire, stepped together.
+
+    Spaces, rewards, ends and infos are those of `RussianSolitaireEnv`, batched as Gymnasium batches
+    them: `observations` (N, 52, 24) float32 or (N, 8, 52) int8, `rewards` float64 (N,), `terminations`
+    and `truncations` bool (N,), and `infos` with a presence mask ``_key`` beside each ``key``:
+    ``action_mask`` int8 (N, 416), ``score``, ``moves``, ``deal_number``, ``foundation_cards`` and
+    ``face_down`` int64 (N,), ``is_success`` bool (N,), ``code`` and, where an action was refused,
+    ``rejection`` and ``rejection_text`` as objects. Game i draws its deals from the stream of ``seed + i``.
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it; instances have their own
+        "render_modes": ["ansi"],
+        "render_fps": 4,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        rules: str | Rules = CLASSIC,
+        *,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        threads: int = 1,
+        copy: bool = True,
+        max_episode_steps: int | None = None,
+        **options: Any,
+    ) -> None:
+        """Make `num_envs` games.
+
+        Args:
+            num_envs: how many games, N.
+            rules: as for `RussianSolitaireEnv`.
+            autoreset_mode: when a finished game is followed by the next; see Gymnasium's `AutoresetMode`.
+            threads: how many threads share the games; results do not depend on it.
+            copy: hand out new arrays at every step; False hands out buffers that the next step overwrites.
+            max_episode_steps: what `gymnasium.make_vec` passes on; shortens ``max_steps``.
+            options: the other arguments of `RussianSolitaireEnv`, ``deals`` excepted.
+
+        Raises:
+            ValueError: an argument has no valid value.
+            TypeError: an argument is unknown.
+        """
+        super().__init__()
+        if "deals" in options:
+            raise ValueError("a vector environment draws its deals by seed: deals= is for a single environment")
+        if max_episode_steps is not None:
+            options["max_steps"] = min(
+                check_whole("max_episode_steps", max_episode_steps, 1),
+                check_whole("max_steps", options.get("max_steps", max_episode_steps), 1),
+            )
+        self.num_envs = check_whole("num_envs", num_envs, 1)
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
+            raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}: use one of {modes}") from None
+        self.threads = check_whole("threads", threads, 1)
+        self.copy = copy
+        # The options, read and checked where they are defined.
+        single = RussianSolitaireEnv(rules, **options)
+        self._single = single
+        self.render_mode = single.render_mode
+        self.metadata = self.metadata | {"autoreset_mode": self.autoreset_mode}
+        self.single_action_space = single.action_space
+        self.single_observation_space = single.observation_space
+        self.action_space = batch_space(single.action_space, self.num_envs)
+        self.observation_space = batch_space(single.observation_space, self.num_envs)
+        number = self.num_envs
+        # int8 (N, ROW): the games
+        self._rows = engine.new_rows(number, single.rules)
+        # int16 (N, MAX_LEGAL) and int64 (N,): the legal actions of each game and how many they are
+        self._legal = np.zeros((number, MAX_LEGAL), np.int16)
+        self._counts = np.zeros(number, np.int64)
+        # int8 (N, 416) and the batched observation: handed out, so made anew at each step unless copy=False
+        self._masks = np.ones((number, NUM_ACTIONS), np.int8)
+        space = observation_space(single.observation_kind, single.thoughtful)
+        self._observations: NDArray[Any] = np.zeros((number, *space.shape), space.dtype)
+        # int64 (N, 4): score, moves, cards on foundations, cards face down
+        self._facts = np.zeros((number, 4), np.int64)
+        # uint64 (N,): the stream of deals of each game; `_seeded` bool (N,): whether it has begun
+        self._streams = np.zeros(number, np.uint64)
+        self._seeded = np.zeros(number, np.bool_)
+        # int64 (N,) and object (N,): the deal of each game, -1 and None for an arrangement
+        self._numbers = np.full(number, -1, np.int64)
+        self._codes = np.full(number, None, object)
+        # int64 (N,): steps of the episode in progress
+        self._steps = np.zeros(number, np.int64)
+        # bool (N,): episodes that have ended and not begun anew
+        self._ended = np.zeros(number, np.bool_)
+        self._begun = False
+        self._pool: ThreadPoolExecutor | None = None
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[Any], dict[str, Any]]:
+        """Start an episode in each game, or in those that ``options["reset_mask"]`` names.
+
+        Args:
+            seed: game i begins the stream of ``seed + i``, or of ``seed[i]``; None goes on with its stream.
+            options: ``reset_mask``, bool (N,), and the options of `RussianSolitaireEnv.reset`, for every game.
+
+        Raises:
+            ValueError, TypeError: a seed or option that is not valid; nothing has changed.
+        """
+        options = dict(options or {})
+        which = self._read_reset_mask(options.pop("reset_mask", None))
+        seeds = self._read_seeds(seed)
+        fixed = read_options(options, self._single.rules)
+        if not self._begun and not which.all():
+            raise ResetNeeded("no episode is running yet: reset all games once before resetting some of them")
+        self._begun = True
+        for i in np.flatnonzero(which).tolist():
+            value = seeds[i]
+            if value is not None or not self._seeded[i]:
+                self._streams[i] = secrets.randbits(64) if value is None else value
+        self._seeded |= which
+        if fixed is None:
+            self._next_deals(which)
+        else:
+            for i in np.flatnonzero(which).tolist():
+                if isinstance(fixed, Arrangement):
+                    engine.arrange(self._rows[i], fixed)
+                else:
+                    engine.deal(self._rows[i], fixed)
+            self._numbers[which] = -1 if isinstance(fixed, Arrangement) else fixed
+            self._name_deals(which)
+            self._steps[which] = 0
+        self._ended = self._ended & ~which
+        self._refresh()
+        return self._encode(), self._infos(which)
+
+    def step(
+        self, actions: NDArray[np.int64]
+    ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]]:
+        """Play an action in each game.
+
+        Args:
+            actions: whole numbers 0 to 415, (N,); ignored where NEXT_STEP begins the next episode.
+
+        Raises:
+            InvalidAction: actions of another shape or dtype, or outside the space; nothing has changed.
+            ResetNeeded: before the first reset, or, under DISABLED, where an episode has ended.
+        """
+        if not self._begun:
+            raise ResetNeeded("no episode is running: call reset() before step()")
+        chosen = self._read_actions(actions)
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+            over = np.flatnonzero(self._ended).tolist()
+            raise ResetNeeded(f"the episodes of games {over} have ended: reset them with options={{'reset_mask': …}}")
+        single, resetting = self._single, self._ended
+        rewards = np.empty(self.num_envs, np.float64)
+        rejections = np.empty(self.num_envs, np.int64)
+        self._spread(
+            _play,
+            resetting,
+            self._rows,
+            self._legal,
+            self._counts,
+            chosen,
+            self._steps,
+            rewards,
+            rejections,
+            single.take_back,
+            single.idle_moves,
+            int(single.reward_kind),
+            single.illegal_reward,
+        )
+        if resetting.any():
+            self._next_deals(resetting)
+        self._refresh()
+        terminations = (self._counts == 0) & ~resetting
+        truncations = (self._steps >= single.max_steps) & ~terminations & ~resetting
+        self._ended = terminations | truncations
+        every = np.ones(self.num_envs, np.bool_)
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not self._ended.any():
+            infos = self._infos(every)
+            self._add_rejections(infos, rejections, chosen, every)
+            return self._encode(), rewards, terminations, truncations, infos
+        ended = self._ended
+        last = self._encode()
+        final_obs = np.full(self.num_envs, None, object)
+        for i in np.flatnonzero(ended).tolist():
+            final_obs[i] = last[i].copy()
+        final_info = self._infos(ended)
+        final_info["action_mask"] = final_info["action_mask"].copy()
+        self._add_rejections(final_info, rejections, chosen, ended)
+        going_on: dict[str, Any] = {}
+        self._add_rejections(going_on, rejections, chosen, ~ended)
+        self._next_deals(ended)
+        self._refresh()
+        self._ended = np.zeros(self.num_envs, np.bool_)
+        infos = {"final_obs": final_obs, "_final_obs": ended.copy(), "final_info": final_info, "_final_info": ended}
+        infos |= self._infos(every) | going_on
+        return self._encode(), rewards, terminations, truncations, infos
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The current action masks as bool (N, 416); a view of ``infos["action_mask"]``."""
+        return self._masks.view(np.bool_)
+
+    def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Every game as text under ``render_mode="ansi"``.
+
+        Raises:
+            ResetNeeded: there was no reset yet.
+        """
+        if self.render_mode is None:
+            return None
+        if not self._begun:
+            raise ResetNeeded("there is no game to draw: call reset() before render()")
+        boards = self._rows[:, : engine.BOARD_SIZE].reshape(self.num_envs, -1, NUM_CARDS)
+        name = self._single.rules.name
+        return tuple(
+            ansi(decode_board(board), caption=f"{name}  score {facts[_SCORE]}  moves {facts[_MOVES]}")
+            for board, facts in zip(boards, self._facts.tolist(), strict=True)
+        )
+
+    def close_extras(self, **_: Any) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the threads, which a copy starts for itself."""
+        return self.__dict__ | {"_pool": None}
+
+    def _spread(self, work: Callable[..., None], *arguments: Any) -> None:
+        """Run a kernel over all games, in as many slices as there are threads."""
+        if self.threads == 1:
+            work(0, self.num_envs, *arguments)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads)
+        edges = np.linspace(0, self.num_envs, self.threads + 1).astype(int).tolist()
+        running = [self._pool.submit(work, start, stop, *arguments) for start, stop in pairwise(edges) if start < stop]
+        for slice_ in running:
+            slice_.result()
+
+    def _next_deals(self, which: NDArray[np.bool_]) -> None:
+        split = int(self._single.split)
+        self._spread(_deal, which, self._rows, self._streams, split, self._numbers, self._steps)
+        self._name_deals(which)
+
+    def _name_deals(self, which: NDArray[np.bool_]) -> None:
+        numbers = self._numbers[which]
+        self._codes[which] = None if (numbers < 0).any() else encode_codes(numbers, self._single.rules)
+
+    def _refresh(self) -> None:
+        """Find the legal actions, masks and facts of all games."""
+        if self.copy:
+            self._masks = np.empty((self.num_envs, NUM_ACTIONS), np.int8)
+        self._spread(
+            _look,
+            self._rows,
+            self._legal,
+            self._counts,
+            self._masks,
+            self._facts,
+            self._single.take_back,
+            self._single.idle_moves,
+        )
+
+    def _encode(self) -> NDArray[Any]:
+        if self.copy:
+            self._observations = np.empty_like(self._observations)
+        kind = self._single.observation_kind
+        encode = _encode_cards if kind is Observation.CARDS else _encode_boards
+        self._spread(encode, self._rows, self._masks, self._single.thoughtful, self._observations)
+        return self._observations
+
+    def _infos(self, which: NDArray[np.bool_]) -> dict[str, Any]:
+        """The infos of the games that `which` names; nought or None for the others."""
+        facts = self._facts
+        infos: dict[str, Any] = {
+            "action_mask": self._masks,
+            "score": facts[:, _SCORE].copy(),
+            "moves": facts[:, _MOVES].copy(),
+            "code": self._codes.copy(),
+            "deal_number": self._numbers.copy(),
+            "foundation_cards": facts[:, _UP].copy(),
+            "face_down": facts[:, _DOWN].copy(),
+            "is_success": facts[:, _UP] == NUM_CARDS,
+        }
+        if not which.all():
+            infos["action_mask"] = self._masks.copy()
+            for values in infos.values():
+                values[~which] = None if values.dtype == object else 0
+        return infos | {f"_{key}": which.copy() for key in infos}
+
+    def _add_rejections(
+        self,
+        infos: dict[str, Any],
+        rejections: NDArray[np.int64],
+        actions: NDArray[np.int64],
+        which: NDArray[np.bool_],
+    ) -> None:
+        refused = (rejections != Rejection.NONE) & which
+        if not refused.any():
+            return
+        reasons, texts = np.full(self.num_envs, None, object), np.full(self.num_envs, None, object)
+        for i in np.flatnonzero(refused).tolist():
+            reasons[i] = Rejection(rejections[i])
+            texts[i] = explain(self._rows[i], self._single.rules, decode_action(actions[i]), reasons[i])
+        infos |= {"rejection": reasons, "_rejection": refused}
+        infos |= {"rejection_text": texts, "_rejection_text": refused.copy()}
+
+    def _read_reset_mask(self, mask: Any) -> NDArray[np.bool_]:
+        if mask is None:
+            return np.ones(self.num_envs, np.bool_)
+        named: NDArray[Any] = np.asarray(mask)
+        if not isinstance(mask, np.ndarray) or named.dtype != np.bool_:
+            raise TypeError(f"reset_mask is {mask!r}: it must be a bool array ({self.num_envs},)")
+        if named.shape != (self.num_envs,) or not named.any():
+            raise ValueError(
+                f"reset_mask is {mask!r}: it must have shape ({self.num_envs},) and name at least one game"
+            )
+        return named.copy()
+
+    def _read_seeds(self, seed: Any) -> list[int | None]:
+        if seed is None:
+            return [None] * self.num_envs
+        if isinstance(seed, (list, tuple, np.ndarray)):
+            seeds: list[Any] = list(cast(Any, seed))
+            if len(seeds) != self.num_envs:
+                raise ValueError(
+                    f"there are {len(seeds)} seeds for {self.num_envs} games: give one a game, or one number"
+                )
+            return [None if one is None else check_seed(one) for one in seeds]
+        first = check_seed(seed)
+        check_seed(first + self.num_envs - 1)
+        return [first + i for i in range(self.num_envs)]
+
+    def _read_actions(self, actions: Any) -> NDArray[np.int64]:
+        chosen = np.asarray(actions)
+        if chosen.shape != (self.num_envs,) or not np.issubdtype(chosen.dtype, np.integer):
+            raise InvalidAction(
+                f"the actions are {chosen.dtype} {chosen.shape}: they must be whole numbers ({self.num_envs},)"
+            )
+        if chosen.min() < 0 or chosen.max() >= NUM_ACTIONS:
+            raise InvalidAction(f"there is an action outside 0 to {NUM_ACTIONS - 1}")
+        return chosen.astype(np.int64)
