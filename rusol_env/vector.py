@@ -33,25 +33,37 @@ _SCORE, _MOVES, _UP, _DOWN = range(4)
 
 
 @kernel
-def _look(
+def _show(
     start: int,
     stop: int,
+    which: NDArray[np.bool_],
     rows: NDArray[np.int8],
     legal: NDArray[np.int16],
     counts: NDArray[np.int64],
-    masks: NDArray[np.int8],
     facts: NDArray[np.int64],
+    masks: NDArray[np.int8],
+    boards: NDArray[np.int8],
+    cards: NDArray[np.float32],
     take_back: bool,
     idle_moves: bool,
+    thoughtful: bool,
 ) -> None:
-    """List what is legal and known in the games `start` to `stop` - 1."""
+    """Find what is legal, known and seen in the games `start` to `stop` - 1 that `which` names.
+
+    Of `boards` and `cards` the one that has rows is written.
+    """
     for i in range(start, stop):
-        count, score, moves, up, down = look(rows[i], take_back, idle_moves, legal[i], masks[i])
-        counts[i] = count
-        facts[i, _SCORE] = score
-        facts[i, _MOVES] = moves
-        facts[i, _UP] = up
-        facts[i, _DOWN] = down
+        if which[i]:
+            count, score, moves, up, down = look(rows[i], take_back, idle_moves, legal[i], masks[i])
+            counts[i] = count
+            facts[i, _SCORE] = score
+            facts[i, _MOVES] = moves
+            facts[i, _UP] = up
+            facts[i, _DOWN] = down
+            if boards.shape[0] > 0:
+                encode_board(rows[i], masks[i], thoughtful, boards[i])
+            else:
+                encode_cards(rows[i], masks[i], thoughtful, cards[i])
 
 
 @kernel
@@ -74,59 +86,45 @@ def _deal(
 
 
 @kernel
-def _play(
+def _advance(
     start: int,
     stop: int,
-    skip: NDArray[np.bool_],
+    resetting: NDArray[np.bool_],
+    every: NDArray[np.bool_],
     rows: NDArray[np.int8],
     legal: NDArray[np.int16],
     counts: NDArray[np.int64],
-    actions: NDArray[np.int64],
+    facts: NDArray[np.int64],
+    masks: NDArray[np.int8],
+    boards: NDArray[np.int8],
+    cards: NDArray[np.float32],
+    streams: NDArray[np.uint64],
+    numbers: NDArray[np.int64],
     steps: NDArray[np.int64],
+    actions: NDArray[np.int64],
     rewards: NDArray[np.float64],
     rejections: NDArray[np.int64],
+    split: int,
     take_back: bool,
     idle_moves: bool,
+    thoughtful: bool,
     reward: int,
     illegal_reward: float,
 ) -> None:
-    """Play an action in each of the games `start` to `stop` - 1 that `skip` does not name."""
+    """One step of the games `start` to `stop` - 1: the next deal where `resetting`, else an action; then `_show`."""
     for i in range(start, stop):
         rejections[i] = int64(Rejection.NONE)
         rewards[i] = 0.0
-        if not skip[i]:
+        if resetting[i]:
+            _deal(i, i + 1, resetting, rows, streams, split, numbers, steps)
+        else:
             rejection, earned = try_action(
                 rows[i], legal[i], int64(counts[i]), int64(actions[i]), take_back, idle_moves, reward, illegal_reward
             )
             rejections[i] = rejection
             rewards[i] = earned
             steps[i] += 1
-
-
-@kernel
-def _encode_boards(
-    start: int,
-    stop: int,
-    rows: NDArray[np.int8],
-    masks: NDArray[np.int8],
-    thoughtful: bool,
-    observations: NDArray[np.int8],
-) -> None:
-    for i in range(start, stop):
-        encode_board(rows[i], masks[i], thoughtful, observations[i])
-
-
-@kernel
-def _encode_cards(
-    start: int,
-    stop: int,
-    rows: NDArray[np.int8],
-    masks: NDArray[np.int8],
-    thoughtful: bool,
-    observations: NDArray[np.float32],
-) -> None:
-    for i in range(start, stop):
-        encode_cards(rows[i], masks[i], thoughtful, observations[i])
+        _show(i, i + 1, every, rows, legal, counts, facts, masks, boards, cards, take_back, idle_moves, thoughtful)
 
 
 class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
@@ -207,6 +205,11 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         self._masks = np.ones((number, NUM_ACTIONS), np.int8)
         space = observation_space(single.observation_kind, single.thoughtful)
         self._observations: NDArray[Any] = np.zeros((number, *space.shape), space.dtype)
+        # Stands for the kind of observation that is not asked for.
+        other = Observation.BOARD if single.observation_kind is Observation.CARDS else Observation.CARDS
+        unused = observation_space(other, single.thoughtful)
+        self._unused: NDArray[Any] = np.zeros((0, *unused.shape), unused.dtype)
+        self._every = np.ones(number, np.bool_)
         # int64 (N, 4): score, moves, cards on foundations, cards face down
         self._facts = np.zeros((number, 4), np.int64)
         # uint64 (N,): the stream of deals of each game; `_seeded` bool (N,): whether it has begun
@@ -258,8 +261,9 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             self._name_deals(which)
             self._steps[which] = 0
         self._ended = self._ended & ~which
-        self._refresh()
-        return self._encode(), self._infos(which)
+        self._renew()
+        self._show(self._every)
+        return self._observations, self._infos(which)
 
     def step(
         self, actions: NDArray[np.int64]
@@ -282,48 +286,47 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         single, resetting = self._single, self._ended
         rewards = np.empty(self.num_envs, np.float64)
         rejections = np.empty(self.num_envs, np.int64)
+        self._renew()
         self._spread(
-            _play,
+            _advance,
             resetting,
-            self._rows,
-            self._legal,
-            self._counts,
-            chosen,
+            self._every,
+            *self._shown(),
+            self._streams,
+            self._numbers,
             self._steps,
+            chosen,
             rewards,
             rejections,
+            int(single.split),
             single.take_back,
             single.idle_moves,
+            single.thoughtful,
             int(single.reward_kind),
             single.illegal_reward,
         )
-        if resetting.any():
-            self._next_deals(resetting)
-        self._refresh()
+        self._name_deals(resetting)
         terminations = (self._counts == 0) & ~resetting
         truncations = (self._steps >= single.max_steps) & ~terminations & ~resetting
-        self._ended = terminations | truncations
-        every = np.ones(self.num_envs, np.bool_)
-        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not self._ended.any():
-            infos = self._infos(every)
-            self._add_rejections(infos, rejections, chosen, every)
-            return self._encode(), rewards, terminations, truncations, infos
-        ended = self._ended
-        last = self._encode()
+        ended = self._ended = terminations | truncations
+        if self.autoreset_mode is not AutoresetMode.SAME_STEP or not ended.any():
+            infos = self._infos(self._every)
+            self._add_rejections(infos, rejections, chosen, self._every)
+            return self._observations, rewards, terminations, truncations, infos
         final_obs = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(ended).tolist():
-            final_obs[i] = last[i].copy()
+            final_obs[i] = self._observations[i].copy()
         final_info = self._infos(ended)
         final_info["action_mask"] = final_info["action_mask"].copy()
         self._add_rejections(final_info, rejections, chosen, ended)
         going_on: dict[str, Any] = {}
         self._add_rejections(going_on, rejections, chosen, ~ended)
         self._next_deals(ended)
-        self._refresh()
+        self._show(ended)
         self._ended = np.zeros(self.num_envs, np.bool_)
         infos = {"final_obs": final_obs, "_final_obs": ended.copy(), "final_info": final_info, "_final_info": ended}
-        infos |= self._infos(every) | going_on
-        return self._encode(), rewards, terminations, truncations, infos
+        infos |= self._infos(self._every) | going_on
+        return self._observations, rewards, terminations, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
         """The current action masks as bool (N, 416); a view of ``infos["action_mask"]``."""
@@ -375,30 +378,26 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
 
     def _name_deals(self, which: NDArray[np.bool_]) -> None:
         numbers = self._numbers[which]
+        if len(numbers) == 0:
+            return
         self._codes[which] = None if (numbers < 0).any() else encode_codes(numbers, self._single.rules)
 
-    def _refresh(self) -> None:
-        """Find the legal actions, masks and facts of all games."""
+    def _renew(self) -> None:
+        """Leave the arrays that were handed out to whoever keeps them, and write into new ones."""
         if self.copy:
-            self._masks = np.empty((self.num_envs, NUM_ACTIONS), np.int8)
-        self._spread(
-            _look,
-            self._rows,
-            self._legal,
-            self._counts,
-            self._masks,
-            self._facts,
-            self._single.take_back,
-            self._single.idle_moves,
-        )
-
-    def _encode(self) -> NDArray[Any]:
-        if self.copy:
+            self._masks = np.empty_like(self._masks)
             self._observations = np.empty_like(self._observations)
-        kind = self._single.observation_kind
-        encode = _encode_cards if kind is Observation.CARDS else _encode_boards
-        self._spread(encode, self._rows, self._masks, self._single.thoughtful, self._observations)
-        return self._observations
+
+    def _shown(self) -> tuple[NDArray[Any], ...]:
+        """The games, what is legal and known in them, and what is handed out of them, as kernels take them."""
+        cards, boards = self._observations, self._unused
+        if self._single.observation_kind is Observation.BOARD:
+            cards, boards = boards, cards
+        return self._rows, self._legal, self._counts, self._facts, self._masks, boards, cards
+
+    def _show(self, which: NDArray[np.bool_]) -> None:
+        single = self._single
+        self._spread(_show, which, *self._shown(), single.take_back, single.idle_moves, single.thoughtful)
 
     def _infos(self, which: NDArray[np.bool_]) -> dict[str, Any]:
         """The infos of the games that `which` names; nought or None for the others."""
