@@ -10,12 +10,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel, load64, lowest_bit
+from rusol_env._jit import int64, kernel, load64, lowest_bit, store64
 from rusol_env.cards import NUM_CARDS
 from rusol_env.engine import FOUNDATION_POINTS as FOUNDATION_POINTS_AT
 from rusol_env.engine import (
     MOVES,
-    NUM_ACTIONS,
     SCORE,
     apply,
     face_down_cards,
@@ -40,18 +39,18 @@ class Reward(IntEnum):
     """1 for the move that wins, else 0."""
 
 
+# Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
+_MASK_BITS = int64(0x0101010101010101)
+
+
 @kernel
 def fill_mask(actions: NDArray[np.int16], count: int, mask: NDArray[np.int8]) -> None:
     """Write the action mask, int8 (416,): 1 for each of the first `count` of `actions`; all 1 if there are none."""
-    fill = 1 if count == 0 else 0
-    for action in range(NUM_ACTIONS):
-        mask[action] = fill
+    fill = _MASK_BITS if count == 0 else 0
+    for card in range(NUM_CARDS):
+        store64(mask, card * NUM_DESTINATIONS, fill)
     for i in range(count):
         mask[actions[i]] = 1
-
-
-# Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
-_MASK_BITS = int64(0x0101010101010101)
 
 
 @kernel

@@ -25,7 +25,7 @@ import numpy as np
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel
+from rusol_env._jit import int64, kernel, load64, store64
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.engine import BASE, BOARD_SIZE, COUNTS, DOWN, EMPTY, HEIGHTS, HIDDEN, UNDER
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
@@ -67,9 +67,8 @@ def observation_space(kind: Observation, thoughtful: bool) -> Box:
 @kernel
 def encode_board(row: NDArray[np.int8], mask: NDArray[np.int8], thoughtful: bool, out: NDArray[np.int8]) -> None:
     """Write the "board" observation of the game in `row` into `out`, int8 (8, 52). `mask` is not read."""
-    for column in range(NUM_COLUMNS + 1):
-        for place in range(NUM_CARDS):
-            out[column, place] = row[column * NUM_CARDS + place]
+    for at in range(0, BOARD_SIZE, 8):
+        store64(out, at, load64(row, at))
     if thoughtful:
         for column in range(NUM_COLUMNS):
             down = int64(row[DOWN + column])
@@ -165,4 +164,5 @@ def decode_cards(observation: NDArray[np.float32]) -> Visible:
     return Visible(tuple(columns), tuple(round(float(count)) for count in on_foundation.sum(axis=1)))
 
 
-assert BOARD_SIZE == (NUM_COLUMNS + 1) * NUM_CARDS
+# The copy above goes by whole words.
+assert BOARD_SIZE % 8 == 0

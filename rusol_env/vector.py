@@ -33,6 +33,48 @@ _SCORE, _MOVES, _UP, _DOWN = range(4)
 
 
 @kernel
+def _show_game(
+    i: int,
+    rows: NDArray[np.int8],
+    legal: NDArray[np.int16],
+    counts: NDArray[np.int64],
+    facts: NDArray[np.int64],
+    masks: NDArray[np.int8],
+    boards: NDArray[np.int8],
+    cards: NDArray[np.float32],
+    take_back: bool,
+    idle_moves: bool,
+    thoughtful: bool,
+) -> None:
+    """Find what is legal, known and seen in game i. Of `boards` and `cards` the one that has rows is written."""
+    count, score, moves, up, down = look(rows[i], take_back, idle_moves, legal[i], masks[i])
+    counts[i] = count
+    facts[i, _SCORE] = score
+    facts[i, _MOVES] = moves
+    facts[i, _UP] = up
+    facts[i, _DOWN] = down
+    if boards.shape[0] > 0:
+        encode_board(rows[i], masks[i], thoughtful, boards[i])
+    else:
+        encode_cards(rows[i], masks[i], thoughtful, cards[i])
+
+
+@kernel
+def _deal_game(
+    i: int,
+    rows: NDArray[np.int8],
+    streams: NDArray[np.uint64],
+    split: int,
+    numbers: NDArray[np.int64],
+    steps: NDArray[np.int64],
+) -> None:
+    """Deal game i the next deal of its stream."""
+    numbers[i] = draw_deal(streams, i, split)
+    engine.deal(rows[i], int64(numbers[i]))
+    steps[i] = 0
+
+
+@kernel
 def _show(
     start: int,
     stop: int,
@@ -48,22 +90,10 @@ def _show(
     idle_moves: bool,
     thoughtful: bool,
 ) -> None:
-    """Find what is legal, known and seen in the games `start` to `stop` - 1 that `which` names.
-
-    Of `boards` and `cards` the one that has rows is written.
-    """
+    """`_show_game` for the games `start` to `stop` - 1 that `which` names."""
     for i in range(start, stop):
         if which[i]:
-            count, score, moves, up, down = look(rows[i], take_back, idle_moves, legal[i], masks[i])
-            counts[i] = count
-            facts[i, _SCORE] = score
-            facts[i, _MOVES] = moves
-            facts[i, _UP] = up
-            facts[i, _DOWN] = down
-            if boards.shape[0] > 0:
-                encode_board(rows[i], masks[i], thoughtful, boards[i])
-            else:
-                encode_cards(rows[i], masks[i], thoughtful, cards[i])
+            _show_game(i, rows, legal, counts, facts, masks, boards, cards, take_back, idle_moves, thoughtful)
 
 
 @kernel
@@ -77,12 +107,10 @@ def _deal(
     numbers: NDArray[np.int64],
     steps: NDArray[np.int64],
 ) -> None:
-    """Deal the next game of its stream in each of the places `start` to `stop` - 1 that `which` names."""
+    """`_deal_game` for the games `start` to `stop` - 1 that `which` names."""
     for i in range(start, stop):
         if which[i]:
-            numbers[i] = draw_deal(streams, i, split)
-            engine.deal(rows[i], int64(numbers[i]))
-            steps[i] = 0
+            _deal_game(i, rows, streams, split, numbers, steps)
 
 
 @kernel
@@ -90,7 +118,6 @@ def _advance(
     start: int,
     stop: int,
     resetting: NDArray[np.bool_],
-    every: NDArray[np.bool_],
     rows: NDArray[np.int8],
     legal: NDArray[np.int16],
     counts: NDArray[np.int64],
@@ -111,12 +138,12 @@ def _advance(
     reward: int,
     illegal_reward: float,
 ) -> None:
-    """One step of the games `start` to `stop` - 1: the next deal where `resetting`, else an action; then `_show`."""
+    """One step of games `start` to `stop` - 1: an action or, where `resetting`, the next deal; then `_show_game`."""
     for i in range(start, stop):
         rejections[i] = int64(Rejection.NONE)
         rewards[i] = 0.0
         if resetting[i]:
-            _deal(i, i + 1, resetting, rows, streams, split, numbers, steps)
+            _deal_game(i, rows, streams, split, numbers, steps)
         else:
             rejection, earned = try_action(
                 rows[i], legal[i], int64(counts[i]), int64(actions[i]), take_back, idle_moves, reward, illegal_reward
@@ -124,7 +151,7 @@ def _advance(
             rejections[i] = rejection
             rewards[i] = earned
             steps[i] += 1
-        _show(i, i + 1, every, rows, legal, counts, facts, masks, boards, cards, take_back, idle_moves, thoughtful)
+        _show_game(i, rows, legal, counts, facts, masks, boards, cards, take_back, idle_moves, thoughtful)
 
 
 class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
@@ -290,7 +317,6 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         self._spread(
             _advance,
             resetting,
-            self._every,
             *self._shown(),
             self._streams,
             self._numbers,
