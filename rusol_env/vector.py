@@ -213,9 +213,9 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}: use one of {modes}") from None
         self.threads = check_whole("threads", threads, 1)
         self.copy = copy
-        # The options, read and checked where they are defined.
+        # A single game that holds the options, read and checked where they are defined; it is never played.
         single = RussianSolitaireEnv(rules, **options)
-        self._single = single
+        self.single = single
         self.render_mode = single.render_mode
         self.metadata = self.metadata | {"autoreset_mode": self.autoreset_mode}
         self.single_action_space = single.action_space
@@ -267,7 +267,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         options = dict(options or {})
         which = self._read_reset_mask(options.pop("reset_mask", None))
         seeds = self._read_seeds(seed)
-        fixed = read_options(options, self._single.rules)
+        fixed = read_options(options, self.single.rules)
         if not self._begun and not which.all():
             raise ResetNeeded("no episode is running yet: reset all games once before resetting some of them")
         self._begun = True
@@ -310,7 +310,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             over = np.flatnonzero(self._ended).tolist()
             raise ResetNeeded(f"the episodes of games {over} have ended: reset them with options={{'reset_mask': …}}")
-        single, resetting = self._single, self._ended
+        single, resetting = self.single, self._ended
         rewards = np.empty(self.num_envs, np.float64)
         rejections = np.empty(self.num_envs, np.int64)
         self._renew()
@@ -369,7 +369,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         if not self._begun:
             raise ResetNeeded("there is no game to draw: call reset() before render()")
         boards = self._rows[:, : engine.BOARD_SIZE].reshape(self.num_envs, -1, NUM_CARDS)
-        name = self._single.rules.name
+        name = self.single.rules.name
         return tuple(
             ansi(decode_board(board), caption=f"{name}  score {facts[_SCORE]}  moves {facts[_MOVES]}")
             for board, facts in zip(boards, self._facts.tolist(), strict=True)
@@ -398,7 +398,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             slice_.result()
 
     def _next_deals(self, which: NDArray[np.bool_]) -> None:
-        split = int(self._single.split)
+        split = int(self.single.split)
         self._spread(_deal, which, self._rows, self._streams, split, self._numbers, self._steps)
         self._name_deals(which)
 
@@ -406,7 +406,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         numbers = self._numbers[which]
         if len(numbers) == 0:
             return
-        self._codes[which] = None if (numbers < 0).any() else encode_codes(numbers, self._single.rules)
+        self._codes[which] = None if (numbers < 0).any() else encode_codes(numbers, self.single.rules)
 
     def _renew(self) -> None:
         """Leave the arrays that were handed out to whoever keeps them, and write into new ones."""
@@ -417,12 +417,12 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
     def _shown(self) -> tuple[NDArray[Any], ...]:
         """The games, what is legal and known in them, and what is handed out of them, as kernels take them."""
         cards, boards = self._observations, self._unused
-        if self._single.observation_kind is Observation.BOARD:
+        if self.single.observation_kind is Observation.BOARD:
             cards, boards = boards, cards
         return self._rows, self._legal, self._counts, self._facts, self._masks, boards, cards
 
     def _show(self, which: NDArray[np.bool_]) -> None:
-        single = self._single
+        single = self.single
         self._spread(_show, which, *self._shown(), single.take_back, single.idle_moves, single.thoughtful)
 
     def _infos(self, which: NDArray[np.bool_]) -> dict[str, Any]:
@@ -457,7 +457,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         reasons, texts = np.full(self.num_envs, None, object), np.full(self.num_envs, None, object)
         for i in np.flatnonzero(refused).tolist():
             reasons[i] = Rejection(rejections[i])
-            texts[i] = explain(self._rows[i], self._single.rules, decode_action(actions[i]), reasons[i])
+            texts[i] = explain(self._rows[i], self.single.rules, decode_action(actions[i]), reasons[i])
         infos |= {"rejection": reasons, "_rejection": refused}
         infos |= {"rejection_text": texts, "_rejection_text": refused.copy()}
 

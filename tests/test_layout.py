@@ -20,7 +20,7 @@ LAYERS: list[dict[str, set[str]]] = [
     {"engine": set()},
     {"observe": set(), "episode": set(), "game": {"observe"}, "render": {"observe"}},
     {"env": set(), "vector": {"env"}},
-    {"policies": set(), "evaluate": {"policies"}},
+    {"policies": set(), "evaluate": {"policies"}, "sb3": set()},
     {"cli": set()},
     {"__init__": set(), "__main__": set()},
 ]
@@ -32,6 +32,8 @@ THIRD_PARTY = {
     "llvmlite": {"_jit"},
     "typer": {"cli"},
     "rich": {"cli"},
+    # Optional: its module is imported by nobody but the user.
+    "stable_baselines3": {"sb3"},
     # Optional; inside a function only.
     "pysol_cards": {"deals"},
 }
