@@ -15,7 +15,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from rusol_env.deals import check_seed, check_whole, deal_arrangement, decode_code, encode_code, suite
-from rusol_env.evaluate import FORMATS, evaluate, prepare_folder, save, saved_summary, summary_path, versions
+from rusol_env.evaluate import (
+    FORMATS,
+    class_name,
+    evaluate,
+    prepare_folder,
+    save,
+    saved_summary,
+    summary_path,
+    versions,
+)
 from rusol_env.game import Game
 from rusol_env.observe import Visible
 from rusol_env.policies import POLICIES, policy_named
@@ -107,7 +116,7 @@ def evaluate_policy(
     """Play the first N evaluation deals with a policy and report how it did."""
     # Everything that can be refused is refused before the first game.
     chosen = list(dict.fromkeys(rules_named(name) for name in rules or ["classic"]))
-    policy_named(policy)
+    player = policy_named(policy)
     chosen_suite = suite(f"first-{check_whole('--deals', deals, 1)}")
     check_seed(seed)
     check_whole("--max-steps", max_steps, 1)
@@ -118,7 +127,15 @@ def evaluate_policy(
         prepare_folder(out, table_format)
         for rule_set in chosen if not force else []:
             path = summary_path(out, policy, rule_set, chosen_suite.name, seed)
-            settings = {"policy": policy, "rules": rule_set.name, "deals": deals, "seed": seed, "max_steps": max_steps}
+            settings = {
+                "policy_class": class_name(player),
+                "rules": rule_set.name,
+                "deals": deals,
+                "seed": seed,
+                "max_steps": max_steps,
+                "table": path.with_suffix(f".{table_format}").name,
+                "rusol-env": versions()["rusol-env"],
+            }
             earlier = saved_summary(path, settings)
             if earlier is not None:
                 print(f"rusol: {path} is there already and was not played again (--force does)", file=sys.stderr)
@@ -148,7 +165,11 @@ def evaluate_policy(
             )
             summaries.append(result.summary())
             if out is not None:
-                save(result, out, table_format, force=force)
+                try:
+                    save(result, out, table_format, force=force)
+                except FileExistsError as error:
+                    # It was not there before the first game: another run wrote it. The figures are still worth showing.
+                    print(f"rusol: not written, since another run wrote it meanwhile: {error}", file=sys.stderr)
     if as_json:
         _print_json(summaries[0] if len(summaries) == 1 else {"results": summaries})
     else:

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
+from tempfile import TemporaryFile
 from typing import Any, Final, cast
 
 import numpy as np
@@ -74,6 +75,8 @@ class Evaluation:
     """What a policy did on each deal of a suite. All arrays have one entry a deal, in the suite's order."""
 
     policy: str
+    policy_class: str
+    """Which class played: two policies can have one name."""
     rules: Rules
     suite: str
     seed: int
@@ -107,6 +110,7 @@ class Evaluation:
         truncated = int(self.truncated.sum())
         return {
             "policy": self.policy,
+            "policy_class": self.policy_class,
             "rules": self.rules.name,
             "suite": self.suite,
             "deals": deals,
@@ -289,7 +293,14 @@ def evaluate(
             if progress is not None:
                 progress(begun - int((playing >= 0).sum()))
     seconds = time.perf_counter() - started
-    return Evaluation(policy.name, rules, name, seed, max_steps, numbers, won, truncated, scores, steps, seconds)
+    return Evaluation(
+        policy.name, class_name(policy), rules, name, seed, max_steps, numbers, won, truncated, scores, steps, seconds
+    )
+
+
+def class_name(policy: Policy) -> str:
+    """The module and name of a policy's class."""
+    return f"{type(policy).__module__}.{type(policy).__qualname__}"
 
 
 def _read_suite(deals: Any, rules: Rules) -> Suite:
@@ -307,7 +318,7 @@ def _read_suite(deals: Any, rules: Rules) -> Suite:
         if not isinstance(number, int):
             raise ValueError("evaluate plays numbered deals, and an arrangement has no number")
         numbers.append(number)
-    return Suite("custom", numbers)
+    return Suite(f"custom-{sha256(repr(numbers).encode()).hexdigest()[:8]}", numbers)
 
 
 def _read_actions(policy: Policy, actions: Any, batch: int) -> NDArray[np.int64]:
@@ -321,10 +332,11 @@ def _read_actions(policy: Policy, actions: Any, batch: int) -> NDArray[np.int64]
     return actions.astype(np.int64)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, replace: bool = True) -> None:
     """Write a file so that it is there whole or not at all: beside it, to the disk, then renamed.
 
     Raises:
+        FileExistsError: `replace` is off and a file came to be there, however late.
         OSError: it cannot be written; what was at `path` is unchanged.
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
@@ -333,7 +345,10 @@ def write_whole(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(path)
+        if replace:
+            beside.replace(path)
+        else:
+            path.hardlink_to(beside)
     finally:
         beside.unlink(missing_ok=True)
     if os.name == "posix":
@@ -387,15 +402,23 @@ def saved_summary(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None
     try:
         summary: Any = json.loads(path.read_text(encoding="utf-8"))
         table = path.parent / str(summary["table"])
-        whole = sha256(table.read_bytes()).hexdigest() == summary["table_sha256"]
-    except (ValueError, KeyError, TypeError, FileNotFoundError) as error:
+        digest = summary.pop("summary_sha256")
+        changed = None if _digest(summary) == digest else path
+        if changed is None and sha256(table.read_bytes()).hexdigest() != summary["table_sha256"]:
+            changed = table
+    except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
         raise ValueError(f"{path} is no whole result of an evaluation ({error}): move it away, or --force") from error
-    if not whole:
-        raise ValueError(f"{table} was changed after it was written: move it away, or --force")
+    if changed is not None:
+        raise ValueError(f"{changed} was changed after it was written: move it away, or --force")
+    found = summary | {"rusol-env": summary["versions"]["rusol-env"]}
     for key, value in settings.items():
-        if summary.get(key) != value:
-            raise ValueError(f"{path} is of a run with {key} {summary.get(key)!r}, not {value!r}: move it, or --force")
-    return cast(dict[str, Any], summary)
+        if found.get(key) != value:
+            raise ValueError(f"{path} is of a run with {key} {found.get(key)!r}, not {value!r}: move it, or --force")
+    return {key: value for key, value in summary.items() if key not in ("table", "table_sha256")}
+
+
+def _digest(summary: dict[str, Any]) -> str:
+    return sha256(json.dumps(summary, sort_keys=True).encode()).hexdigest()
 
 
 def prepare_folder(folder: str | Path, kind: str) -> Path:
@@ -412,8 +435,8 @@ def prepare_folder(folder: str | Path, kind: str) -> Path:
         _pyarrow()
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    write_whole(folder / ".rusol-can-write", b"")
-    (folder / ".rusol-can-write").unlink()
+    # A nameless file, so that runs beside this one do not meet it.
+    TemporaryFile(dir=folder).close()
     return folder
 
 
@@ -443,9 +466,11 @@ def save(evaluation: Evaluation, folder: str | Path, kind: str = "csv", *, force
     table_path = path.with_suffix(f".{kind}")
     table = _table(evaluation.rows(), kind)
     summary = evaluation.summary() | {"table": table_path.name, "table_sha256": sha256(table).hexdigest()}
+    summary["summary_sha256"] = _digest(summary)
     text = json.dumps(summary, indent=2) + "\n"
-    for stale in (path, *(path.with_suffix(f".{other}") for other in FORMATS)):
-        stale.unlink(missing_ok=True)
+    if force:
+        for stale in (path, *(path.with_suffix(f".{other}") for other in FORMATS)):
+            stale.unlink(missing_ok=True)
     write_whole(table_path, table)
-    write_whole(path, text.encode())
+    write_whole(path, text.encode(), replace=force)
     return table_path, path

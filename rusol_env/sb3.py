@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -33,26 +34,47 @@ class SB3VecEnv(VecEnv):
             num_envs: how many games.
             rules: as for `RussianSolitaireEnv`.
             seed: of the first reset: game i draws its deals from the stream of ``seed + i``.
-            options: the other arguments of `RussianSolitaireVectorEnv`, ``autoreset_mode`` excepted.
+            options: the other arguments of `RussianSolitaireVectorEnv`, save ``autoreset_mode``, ``copy`` (learners
+                keep what they are handed) and ``render_mode``.
 
         Raises:
-            ValueError: an argument has no valid value.
+            ValueError: an argument has no valid value, or is one of those.
         """
+        for name in ("autoreset_mode", "copy", "render_mode"):
+            if name in options:
+                raise ValueError(f"{name}= is not for SB3VecEnv: learners need it as it is")
         self.games = RussianSolitaireVectorEnv(num_envs, rules, autoreset_mode="SameStep", **options)
         spaces: tuple[Any, Any] = (self.games.single.observation_space, self.games.single.action_space)
         super().__init__(num_envs, *spaces)  # pyright: ignore[reportUnknownMemberType]
         if seed is not None:
-            self.seed(check_seed(seed))
+            self.seed(seed)
         self._actions: NDArray[np.int64] = np.zeros(num_envs, np.int64)
         # float64 (N,) and int64 (N,): return and length of the episodes in progress
         self._returns = np.zeros(num_envs, np.float64)
         self._lengths = np.zeros(num_envs, np.int64)
         self._made = time.time()
 
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Seed the next reset: game i draws its deals from the stream of ``seed + i``.
+
+        Raises:
+            ValueError: `seed` is not valid, or its last successor is not.
+        """
+        if seed is not None:
+            seed = check_seed(seed)
+            check_seed(seed + self.num_envs - 1)
+        return super().seed(seed)
+
     def reset(self) -> NDArray[Any]:
-        """Start an episode in each game; seeds given to `seed` are used once."""
-        options = self._options[0] or None
-        observations, _ = self.games.reset(seed=list(self._seeds), options=options)
+        """Start an episode in each game; seeds and options that were set are used once.
+
+        Raises:
+            ValueError: the options set for the games differ, or are not valid.
+        """
+        options = self._options[0]
+        if any(other != options for other in self._options):
+            raise ValueError("the games of a batch take the same options: set one dict for all")
+        observations, _ = self.games.reset(seed=list(self._seeds), options=options or None)
         self._reset_seeds()
         self._reset_options()
         self._returns[:] = 0
@@ -103,8 +125,13 @@ class SB3VecEnv(VecEnv):
         Raises:
             AttributeError: `RussianSolitaireEnv` has no such attribute.
         """
+        if attr_name == "action_masks":
+            return [partial(self._masks_of, i) for i in self._get_indices(indices)]
         value = getattr(self.games.single, attr_name)
         return [value for _ in self._get_indices(indices)]
+
+    def _masks_of(self, game: int) -> NDArray[np.bool_]:
+        return self.action_masks()[game]
 
     def set_attr(self, attr_name: str, value: Any, indices: int | Iterable[int] | None = None) -> None:
         """Not possible: the games' options are fixed when they are made.

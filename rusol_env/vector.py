@@ -355,7 +355,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         return self._observations, rewards, terminations, truncations, infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """The current action masks as bool (N, 416); a view of ``infos["action_mask"]``."""
+        """The current action masks of all games as bool (N, 416)."""
         return self._masks.view(np.bool_)
 
     def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -476,7 +476,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
     def _read_seeds(self, seed: Any) -> list[int | None]:
         if seed is None:
             return [None] * self.num_envs
-        if isinstance(seed, (list, tuple, np.ndarray)):
+        if isinstance(seed, (list, tuple, np.ndarray)) and np.ndim(cast(Any, seed)) > 0:
             seeds: list[Any] = list(cast(Any, seed))
             if len(seeds) != self.num_envs:
                 raise ValueError(
@@ -493,6 +493,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             raise InvalidAction(
                 f"the actions are {chosen.dtype} {chosen.shape}: they must be whole numbers ({self.num_envs},)"
             )
-        if chosen.min() < 0 or chosen.max() >= NUM_ACTIONS:
+        # The action of a game that has ended is ignored, so it may be anything.
+        if (~self._ended & ((chosen < 0) | (chosen >= NUM_ACTIONS))).any():
             raise InvalidAction(f"there is an action outside 0 to {NUM_ACTIONS - 1}")
         return chosen.astype(np.int64)

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import rusol_env
 from rusol_env.cli import main
 
 
@@ -117,6 +118,20 @@ def test_the_same_command_goes_on_after_an_interruption(tmp_path: Path, capsys: 
     code, out, err = run(*both, "--max-steps", "100", capsys=capsys)
     assert (code, out) == (2, "")
     assert f"{classic} is of a run with max_steps 500, not 100" in err
+    assert "is of a run with table" in run(*both, "--format", "parquet", capsys=capsys)[2]
+    whole = classic.read_text(encoding="utf-8")
+    for damage in ('"win_rate_ci95"', '"mean_score": '):
+        classic.write_text(whole.replace(damage, damage.replace("e", "E", 1)), encoding="utf-8")
+        assert f"{classic} was changed after it was written" in run(*both, capsys=capsys)[2]
+    classic.write_text(whole, encoding="utf-8")
+
+    class Impostor(rusol_env.RandomPolicy):
+        name = "greedy"
+
+    rusol_env.save(rusol_env.evaluate(Impostor(), "classic", 30), tmp_path, force=True)
+    assert "policy_class 'test_cli." in run(*both, capsys=capsys)[2]
+    assert run(*both, "--force", capsys=capsys)[0] == 0
+
     with classic.with_suffix(".csv").open("a", encoding="utf-8") as file:
         file.write("RU1-C-AAAAAAA,True,625,99,False\n")
     assert "was changed after it was written" in run(*both, capsys=capsys)[2]

@@ -83,7 +83,7 @@ def test_one_deal_makes_a_summary_without_nan() -> None:
         ({"policy": "nobody"}, "unknown policy 'nobody': use one of random, greedy"),
         ({"rules": "bridge"}, "unknown rules"),
         ({"deals": 0}, "the number of deals is 0"),
-        ({"deals": []}, "the suite 'custom' is empty"),
+        ({"deals": []}, "is empty"),
         ({"deals": [2**35]}, "not a deal number"),
         ({"seed": -1}, "not a seed"),
         ({"seed": 1.5}, "1.5 is not a seed"),
@@ -113,7 +113,8 @@ def test_a_policy_of_illegal_moves_only_ends() -> None:
     result = rusol_env.evaluate(Constant(np.zeros(5, np.int64)), "relaxed", [0, 1, 2, 3, 4], max_steps=50)
     assert result.steps.tolist() == [50] * 5
     assert result.truncated.all()
-    assert result.suite == "custom"
+    assert result.suite.startswith("custom-")
+    assert rusol_env.evaluate("random", "classic", [5]).suite != rusol_env.evaluate("random", "classic", [6]).suite
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:
@@ -166,6 +167,15 @@ def test_a_policys_name_stays_in_the_folder(tmp_path: Path) -> None:
     table, summary = save(rusol_env.evaluate(policy, "classic", 3), tmp_path / "results")
     assert table.parent == summary.parent == tmp_path / "results"
     assert len(list(tmp_path.rglob("*.*"))) == 2
+
+
+def test_a_result_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    write_whole(path, b"first", replace=False)
+    with pytest.raises(FileExistsError):
+        write_whole(path, b"second", replace=False)
+    assert path.read_bytes() == b"first"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["result.json"]
 
 
 def test_another_format_leaves_no_stale_table(tmp_path: Path) -> None:

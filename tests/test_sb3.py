@@ -136,5 +136,17 @@ def test_what_the_batch_cannot_do_it_says() -> None:
         env.set_attr("max_steps", 3)
     with pytest.raises(AttributeError, match="only 'action_masks'"):
         env.env_method("explain", 3)
-    with pytest.raises(ValueError, match="not a seed"):
-        batch(3, seed=-1)
+    for seed in (-1, 2**64 - 2):
+        with pytest.raises(ValueError, match="not a seed"):
+            batch(3, seed=seed)
+    for option in ({"copy": False}, {"autoreset_mode": "Disabled"}, {"render_mode": "ansi"}):
+        with pytest.raises(ValueError, match="is not for SB3VecEnv"):
+            batch(3, **option)
+    env.reset()
+    assert [masks().sum() for masks in env.get_attr("action_masks")] == env.action_masks().sum(axis=1).tolist()
+    env.set_options([{"deal_number": 1}, {"deal_number": 2}, {"deal_number": 3}])
+    with pytest.raises(ValueError, match="the same options"):
+        env.reset()
+    env.set_options({"deal_number": 1})
+    env.reset()
+    assert env.games.render() is None

@@ -190,7 +190,7 @@ def test_bad_steps_and_resets_are_refused_and_change_nothing() -> None:
     for bad in (np.zeros(2, np.int64), np.zeros((3, 1), np.int64), np.zeros(3), [0, 1, 416], [0, 1, -1], None, "abc"):
         with pytest.raises(InvalidAction):
             env.step(bad)
-    for bad in ([1, 2], -1, 2**64 - 2, [1, 2, "x"], 1.5):
+    for bad in ([1, 2], -1, 2**64 - 2, [1, 2, "x"], 1.5, np.array(5.0)):
         with pytest.raises(ValueError, match="seed"):
             env.reset(seed=bad)
     for bad in (np.zeros(3, bool), np.ones(2, bool)):
@@ -202,6 +202,15 @@ def test_bad_steps_and_resets_are_refused_and_change_nothing() -> None:
     with pytest.raises(ValueError, match="unknown reset option"):
         env.reset(options={"deal": 1})
     assert pickle.dumps(env) == before
+
+
+def test_the_action_of_a_game_that_begins_anew_is_ignored_whatever_it_is() -> None:
+    env = make(2, max_steps=1)
+    env.reset(seed=0)
+    env.step(np.zeros(2, np.int64))
+    _, rewards, terminations, truncations, infos = env.step(np.array([-1, 999]))
+    assert (rewards.tolist(), terminations.any(), truncations.any()) == ([0.0, 0.0], False, False)
+    assert infos["moves"].tolist() == [0, 0]
 
 
 def test_a_finished_game_waits_for_its_reset_when_autoreset_is_disabled() -> None:
