@@ -180,9 +180,9 @@ def evaluate_policy(
 
 def _results_table(summaries: list[dict[str, Any]]) -> Table:
     first = summaries[0]
-    table = Table(
-        title=f"{first['policy']} on {first['suite']}, seed {first['seed']}", title_justify="left", box=SIMPLE
-    )
+    title = f"{first['policy']} on {first['suite']}, seed {first['seed']}"
+    # Tight, so that it fits a terminal of 80 columns.
+    table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
     for heading in ("rules", "wins", "win rate", "95 % interval", "cut off", "score ± s.e.", "steps", "games/s"):
         table.add_column(heading, justify="left" if heading == "rules" else "right", no_wrap=True)
     for row in summaries:
@@ -192,7 +192,7 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
             row["rules"],
             f"{row['wins']:,}",
             f"{row['win_rate']:.2%}",
-            f"{low:.2%} to {high:.2%}",
+            f"{low:.1%} to {high:.1%}",
             f"{row['truncated']:,}",
             f"{row['mean_score']:.1f}" + ("" if error is None else f" ± {error:.1f}"),
             f"{row['mean_steps']:.1f}",

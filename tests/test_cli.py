@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -98,6 +99,18 @@ def test_evaluate_prints_a_row_for_each_rule_set_and_writes_results(
     code, forced, err = run(*arguments, "--force", capsys=capsys)
     assert (code, err) == (0, "")
     assert forced.splitlines()[4].split()[:4] == out.splitlines()[4].split()[:4]
+
+
+def test_the_table_fits_a_terminal_of_80_columns(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["evaluate", "--policy", "random", "--rules", "relaxed", "--deals", "1200"]) == 0
+    out = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
+    assert "relaxed" in out
+    assert "…" not in out
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
 
 
 def test_the_same_command_goes_on_after_an_interruption(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
