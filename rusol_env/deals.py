@@ -191,7 +191,7 @@ def arrangement(
     for k, column in enumerate(columns, start=1):
         if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"column {k} of an arrangement is a list of cards, as in ['KS', '10D'], not {column!r}")
-    ids = tuple(tuple(_card_id(card) for card in column) for column in columns)
+    ids = tuple(tuple(card_id(card) for card in column) for column in columns)
     if face_down is not None and not isinstance(face_down, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"face_down is {NUM_COLUMNS} counts, one a column, not {face_down!r}")
     down = DEAL_FACE_DOWN if face_down is None else tuple(face_down)
@@ -214,7 +214,12 @@ def arrangement(
     return Arrangement(ids, down)
 
 
-def _card_id(card: str | int) -> int:
+def card_id(card: str | int) -> int:
+    """The id, 0 to 51, of a card given as text or as its id.
+
+    Raises:
+        ValueError: it is no card.
+    """
     if isinstance(card, str):
         return parse_card(card)
     if not is_whole(card):

@@ -386,9 +386,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             return None
         if self._stream is None:
             raise ResetNeeded("there is no game to draw: call reset() before render()")
-        board = self._row[: engine.BOARD_SIZE].reshape(-1, engine.NUM_CARDS)
-        score, moves = engine.word(self._row, engine.SCORE), engine.word(self._row, engine.MOVES)
-        return ansi(decode_board(board), caption=f"{self.rules.name}  score {score}  moves {moves}")
+        return draw(self._row, self.rules)
 
     def __copy__(self) -> RussianSolitaireEnv:
         """A copy that plays on by itself, as `copy.deepcopy` makes it."""
@@ -419,6 +417,13 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         if not 0 <= chosen < engine.NUM_ACTIONS:
             raise InvalidAction(f"{action!r} is not an action: they are whole numbers, 0 to {engine.NUM_ACTIONS - 1}")
         return chosen
+
+
+def draw(row: NDArray[np.int8], rules: Rules) -> str:
+    """The game in `row`, int8 (ROW,), as text: its rules, score and moves, and what a player sees."""
+    board = row[: engine.BOARD_SIZE].reshape(-1, engine.NUM_CARDS)
+    score, moves = engine.word(row, engine.SCORE), engine.word(row, engine.MOVES)
+    return ansi(decode_board(board), caption=f"{rules.name}  score {score}  moves {moves}")
 
 
 def read_options(options: dict[str, Any] | None, rules: Rules) -> int | Arrangement | None:

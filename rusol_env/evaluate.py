@@ -145,6 +145,15 @@ class Evaluation:
 
 
 @kernel
+def _list_moves(
+    i: int, rows: NDArray[np.int8], legal: NDArray[np.int16], counts: NDArray[np.int64], masks: NDArray[np.int8]
+) -> None:
+    """Find the legal actions and the mask of game i."""
+    counts[i] = engine.legal(rows[i], False, False, legal[i])
+    fill_mask(legal[i], counts[i], masks[i])
+
+
+@kernel
 def _begin(
     rows: NDArray[np.int8],
     slots: NDArray[np.int64],
@@ -157,8 +166,7 @@ def _begin(
     for k in range(slots.shape[0]):
         i = int64(slots[k])
         deal(rows[i], numbers[k])
-        counts[i] = engine.legal(rows[i], False, False, legal[i])
-        fill_mask(legal[i], counts[i], masks[i])
+        _list_moves(i, rows, legal, counts, masks)
 
 
 @kernel
@@ -174,8 +182,7 @@ def _step(
     for k in range(slots.shape[0]):
         i = int64(slots[k])
         try_action(rows[i], legal[i], counts[i], actions[i], False, False, Reward.SCORE, 0.0)
-        counts[i] = engine.legal(rows[i], False, False, legal[i])
-        fill_mask(legal[i], counts[i], masks[i])
+        _list_moves(i, rows, legal, counts, masks)
 
 
 @kernel
@@ -468,9 +475,10 @@ def save(evaluation: Evaluation, folder: str | Path, kind: str = "csv", *, force
     summary = evaluation.summary() | {"table": table_path.name, "table_sha256": sha256(table).hexdigest()}
     summary["summary_sha256"] = _digest(summary)
     text = json.dumps(summary, indent=2) + "\n"
-    if force:
-        for stale in (path, *(path.with_suffix(f".{other}") for other in FORMATS)):
-            stale.unlink(missing_ok=True)
     write_whole(table_path, table)
     write_whole(path, text.encode(), replace=force)
+    # Only now is an earlier result in the other format replaced by a whole one.
+    for other in FORMATS:
+        if other != kind:
+            path.with_suffix(f".{other}").unlink(missing_ok=True)
     return table_path, path

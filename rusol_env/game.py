@@ -25,7 +25,7 @@ from rusol_env.cards import (
     rank_of,
     suit_of,
 )
-from rusol_env.deals import Arrangement, arrangement, deal_arrangement, decode_code, encode_code, is_whole
+from rusol_env.deals import Arrangement, arrangement, card_id, deal_arrangement, decode_code, encode_code, is_whole
 from rusol_env.observe import Visible, decode_board
 from rusol_env.rules import (
     CLASSIC,
@@ -327,7 +327,7 @@ class Game:
 
     def destinations(self, card: int | str) -> list[int]:
         """Where a card may go now (placement help): columns 0 to 6, and 7 for its foundation."""
-        card = self._card(card)
+        card = card_id(card)
         return [move.destination for move in self.legal_moves() if move.card == card]
 
     def double_tap(self, card: int | str) -> Move | None:
@@ -336,7 +336,7 @@ class Game:
         Its foundation first; else the longest column that it fits (the leftmost of equals); else,
         for a king, the leftmost empty column.
         """
-        card = self._card(card)
+        card = card_id(card)
         destinations = self.destinations(card)
         if not destinations:
             return None
@@ -352,9 +352,6 @@ class Game:
         if isinstance(move, str):
             return parse_move(move)
         return decode_action(move.action if isinstance(move, Move) else move)
-
-    def _card(self, card: int | str) -> int:
-        return parse_card(card) if isinstance(card, str) else decode_action(encode_action(card, 0)).card
 
     def __repr__(self) -> str:
         """The visible position in one line: face-down cards are ``##``, and the deal's code is not told."""

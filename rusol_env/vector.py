@@ -21,11 +21,10 @@ from rusol_env import engine
 from rusol_env._jit import int64, kernel
 from rusol_env.deals import Arrangement, check_seed, check_whole, draw_deal, encode_codes
 from rusol_env.engine import MAX_LEGAL, NUM_ACTIONS, NUM_CARDS
-from rusol_env.env import RussianSolitaireEnv, read_options
+from rusol_env.env import RussianSolitaireEnv, draw, read_options
 from rusol_env.episode import look, try_action
 from rusol_env.game import decode_action, explain
-from rusol_env.observe import Observation, decode_board, encode_board, encode_cards, observation_space
-from rusol_env.render import ansi
+from rusol_env.observe import Observation, encode_board, encode_cards, observation_space
 from rusol_env.rules import CLASSIC, Rejection, Rules
 
 # Columns of the array of facts, int64 (N, 4).
@@ -368,12 +367,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             return None
         if not self._begun:
             raise ResetNeeded("there is no game to draw: call reset() before render()")
-        boards = self._rows[:, : engine.BOARD_SIZE].reshape(self.num_envs, -1, NUM_CARDS)
-        name = self.single.rules.name
-        return tuple(
-            ansi(decode_board(board), caption=f"{name}  score {facts[_SCORE]}  moves {facts[_MOVES]}")
-            for board, facts in zip(boards, self._facts.tolist(), strict=True)
-        )
+        return tuple(draw(row, self.single.rules) for row in self._rows)
 
     def close_extras(self, **_: Any) -> None:
         """End the threads."""
