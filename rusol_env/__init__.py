@@ -29,6 +29,7 @@ from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
+from rusol_env.solver import Solution, Solver, Verdict, solve
 from rusol_env.vector import RussianSolitaireVectorEnv
 
 __all__ = [
@@ -51,8 +52,11 @@ __all__ = [
     "Rules",
     "RussianSolitaireEnv",
     "RussianSolitaireVectorEnv",
+    "Solution",
+    "Solver",
     "Split",
     "Suite",
+    "Verdict",
     "Visible",
     "arrangement",
     "deal_arrangement",
@@ -68,6 +72,7 @@ __all__ = [
     "read_deals",
     "sample_legal",
     "save",
+    "solve",
     "suite",
 ]
 

@@ -18,7 +18,14 @@ ROOT = PACKAGE.parent
 LAYERS: list[dict[str, set[str]]] = [
     {"_jit": set(), "cards": set(), "rules": set(), "deals": {"_jit", "cards", "rules"}},
     {"engine": set()},
-    {"observe": set(), "episode": set(), "game": {"observe"}, "render": {"observe"}},
+    {
+        "observe": set(),
+        "episode": set(),
+        "game": {"observe"},
+        "render": {"observe"},
+        "deadlock": set(),
+        "solver": {"deadlock", "game"},
+    },
     {"env": set(), "vector": {"env"}},
     {"policies": set(), "evaluate": {"policies"}, "sb3": set()},
     {"cli": set()},
