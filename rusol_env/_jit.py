@@ -144,6 +144,10 @@ if TYPE_CHECKING:
         """The index of the lowest set bit of an int64 that is not 0."""
         ...
 
+    def count_bits(word: Any) -> int:
+        """How many bits of an int64 are set."""
+        ...
+
 else:
     int64 = np.int64
 
@@ -171,5 +175,13 @@ else:
 
         def codegen(context, builder, signature, arguments):
             return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.int64(types.int64), codegen
+
+    @intrinsic
+    def count_bits(typingctx, word):
+
+        def codegen(context, builder, signature, arguments):
+            return builder.ctpop(arguments[0])
 
         return types.int64(types.int64), codegen

@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel, load64, lowest_bit, store64
+from rusol_env._jit import count_bits, int64, kernel, load64, lowest_bit, store64
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS, RED_SUITS
 from rusol_env.deals import Arrangement, mix, shuffle
 from rusol_env.rules import (
@@ -62,15 +62,18 @@ MAX_GROUP: Final = DOWN + NUM_COLUMNS  # int8: from the rules
 FOUNDATION_POINTS: Final = MAX_GROUP + 1  # int8: from the rules
 TURN_POINTS: Final = FOUNDATION_POINTS + 1  # int8: from the rules
 _WORDS: Final = (TURN_POINTS + 8) // 8 * 8  # words start at a multiple of 8 bytes
-ACCEPTS: Final = _WORDS  # int64 (4,): for each suit, the set of cards whose suit may lie on it; from the rules
+ACCEPTS: Final = _WORDS  # int64 (4,): for k, the set of cards that may lie on the suit k after their own; from the rules
 FACE_UP: Final = ACCEPTS + 8 * NUM_SUITS  # int64: the set of cards that lie face up in a column
-KEY: Final = FACE_UP + 8  # int64: the key of the position, see `position_key`
+LASTS: Final = FACE_UP + 8  # int64: the set of cards that are the last of their column
+GONE: Final = LASTS + 8  # int64: the set of cards on the foundations
+KEY: Final = GONE + 8  # int64: the key of the position, see `position_key`
 SCORE: Final = KEY + 8  # int64
 MOVES: Final = SCORE + 8  # int64: moves made, undone ones included
 ROW: Final = (MOVES + 8 + 63) // 64 * 64  # whole cache lines
 
 # Sets of cards are int64 with bit `card` set.
 _ONE: Final = int64(1)
+ALL_CARDS: Final = (1 << NUM_CARDS) - 1
 ONE_RANK: Final = sum(1 << suit * NUM_RANKS for suit in range(NUM_SUITS))  # the aces; << r for rank r
 KINGS: Final = ONE_RANK << NUM_RANKS - 1
 
@@ -95,10 +98,11 @@ def accepts(rules: Rules, under: int, suit: int) -> bool:
             return (suit in RED_SUITS) != (under in RED_SUITS)
 
 
-def _accepted_cards(rules: Rules, under: int) -> int:
-    """The set of cards whose suit may lie on a card of suit `under`."""
+def _accepted_cards(rules: Rules, turn: int) -> int:
+    """The set of cards that may lie on a card of the suit that comes `turn` suits after their own, round the four."""
     one_suit = (1 << NUM_RANKS) - 1
-    return sum(one_suit << suit * NUM_RANKS for suit in range(NUM_SUITS) if accepts(rules, under, suit))
+    suits = [suit for suit in range(NUM_SUITS) if accepts(rules, (suit + turn) % NUM_SUITS, suit)]
+    return sum(one_suit << suit * NUM_RANKS for suit in suits)
 
 
 def new_rows(number: int, rules: Rules) -> NDArray[np.int8]:
@@ -108,7 +112,7 @@ def new_rows(number: int, rules: Rules) -> NDArray[np.int8]:
     rows[:, FOUNDATION_POINTS] = rules.foundation_points
     rows[:, TURN_POINTS] = rules.turn_points
     accepted = rows[:, ACCEPTS : ACCEPTS + 8 * NUM_SUITS].view(np.int64)
-    accepted[:] = [_accepted_cards(rules, suit) for suit in range(NUM_SUITS)]
+    accepted[:] = [_accepted_cards(rules, turn) for turn in range(NUM_SUITS)]
     return rows
 
 
@@ -139,7 +143,8 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
         row[UNDER + card] = NOT_IN_COLUMN
         row[PLACE + card] = 0
     face_up = int64(0)
-    key = int64(0)
+    lasts = int64(0)
+    gone = int64(ALL_CARDS)
     k = 0
     for column in range(NUM_COLUMNS):
         under = BASE
@@ -151,16 +156,19 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
             row[UNDER + card] = under
             row[COLUMN + card] = column
             row[PLACE + card] = place
-            key ^= _bond(card, under)
+            gone ^= _ONE << card
             if place < down[column]:
                 row[column * NUM_CARDS + place] = HIDDEN
-                key ^= _veil(card)
             else:
                 row[column * NUM_CARDS + place] = card
                 face_up |= _ONE << card
             under = card
+        if under != BASE:
+            lasts |= _ONE << under
     store64(row, FACE_UP, face_up)
-    store64(row, KEY, key)
+    store64(row, LASTS, lasts)
+    store64(row, GONE, gone)
+    store64(row, KEY, position_key(row))
     store64(row, SCORE, int64(0))
     store64(row, MOVES, int64(0))
 
@@ -188,25 +196,19 @@ def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
 @kernel
 def foundation_cards(row: NDArray[np.int8]) -> int:
     """How many cards lie on the foundations."""
-    total = 0
-    for suit in range(NUM_SUITS):
-        total += row[COUNTS + suit]
-    return total
+    return count_bits(load64(row, GONE))
 
 
 @kernel
 def is_won(row: NDArray[np.int8]) -> bool:
     """Whether all cards lie on the foundations."""
-    return foundation_cards(row) == NUM_CARDS
+    return load64(row, GONE) == ALL_CARDS
 
 
 @kernel
 def face_down_cards(row: NDArray[np.int8]) -> int:
     """How many cards lie face down."""
-    total = 0
-    for column in range(NUM_COLUMNS):
-        total += row[DOWN + column]
-    return total
+    return NUM_CARDS - count_bits(load64(row, GONE) | load64(row, FACE_UP))
 
 
 @kernel
@@ -216,45 +218,53 @@ def legal(row: NDArray[np.int8], take_back: bool, idle_moves: bool, actions: NDA
     A won game has none. Without `take_back` no card comes back from a foundation; without
     `idle_moves` no king that is its whole column goes to an empty one.
     """
+    # Sets of cards, so that what can move is found with no branch a column: those are hard to predict.
     count = 0
     face_up = load64(row, FACE_UP)
+    lasts = load64(row, LASTS)
+    gone = load64(row, GONE)
+    rising = lasts & ((gone << 1) | ONE_RANK) & ~gone
+    while rising != 0:
+        actions[count] = lowest_bit(rising) * NUM_DESTINATIONS + FOUNDATION
+        count += 1
+        rising &= rising - 1
     tops = int64(0)
     if take_back and face_up != 0:
-        for suit in range(NUM_SUITS):
-            if row[COUNTS + suit] > 0:
-                tops |= _ONE << (suit * NUM_RANKS + row[COUNTS + suit] - 1)
-    for column in range(NUM_COLUMNS):
-        height = row[HEIGHTS + column]
-        if height == 0:
-            fitting = int64(KINGS)
-        else:
-            last = int64(row[column * NUM_CARDS + height - 1])
-            suit = last // NUM_RANKS
-            rank = last - suit * NUM_RANKS
-            if row[COUNTS + suit] == rank:
-                actions[count] = last * NUM_DESTINATIONS + FOUNDATION
-                count += 1
-            one_lower = ((int64(ONE_RANK) << rank) >> 1) & ~int64(KINGS)
-            fitting = one_lower & load64(row, ACCEPTS + 8 * suit)
-        movable = fitting & face_up
+        tops = gone & (~(gone >> 1) | KINGS)
+    for turn in range(NUM_SUITS):
+        accepted = load64(row, ACCEPTS + 8 * turn)
+        if accepted == 0:
+            continue
+        # Each last card, as the card of the suit `turn` before its own, and one rank lower.
+        shift = turn * NUM_RANKS
+        wanted = ((lasts >> shift | lasts << (NUM_CARDS - shift)) >> 1) & ~int64(KINGS) & accepted & ALL_CARDS
+        movable = wanted & (face_up | tops)
         while movable != 0:
             card = lowest_bit(movable)
             movable &= movable - 1
+            host = card + 1 + shift
+            if host >= NUM_CARDS:
+                host -= NUM_CARDS
             source = row[COLUMN + card]
-            place = row[PLACE + card]
-            if (
-                source != column
-                and row[HEIGHTS + source] - place <= row[MAX_GROUP]
-                and (height > 0 or place > 0 or idle_moves)
-            ):
-                actions[count] = card * NUM_DESTINATIONS + column
-                count += 1
-        movable = fitting & tops
-        while movable != 0:
-            card = lowest_bit(movable)
-            movable &= movable - 1
-            actions[count] = card * NUM_DESTINATIONS + column
-            count += 1
+            target = int64(row[COLUMN + host])
+            actions[count] = card * NUM_DESTINATIONS + target
+            group = row[HEIGHTS + source] - row[PLACE + card] if source != FOUNDATION else 1
+            # Written in any case, and kept or not: no branch.
+            count += int64(source != target and group <= row[MAX_GROUP])
+    if count_bits(lasts) < NUM_COLUMNS:
+        for column in range(NUM_COLUMNS):
+            if row[HEIGHTS + column] == 0:
+                movable = (face_up | tops) & KINGS
+                while movable != 0:
+                    card = lowest_bit(movable)
+                    movable &= movable - 1
+                    source = row[COLUMN + card]
+                    place = row[PLACE + card]
+                    if source == FOUNDATION or (
+                        row[HEIGHTS + source] - place <= row[MAX_GROUP] and (place > 0 or idle_moves)
+                    ):
+                        actions[count] = card * NUM_DESTINATIONS + column
+                        count += 1
     return count
 
 
@@ -271,6 +281,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
     under = int64(row[UNDER + card])
     key = load64(row, KEY)
     face_up = load64(row, FACE_UP)
+    lasts = load64(row, LASTS)
+    gone = load64(row, GONE)
     score = load64(row, SCORE)
     if target == FOUNDATION:
         height = row[HEIGHTS + source] - 1
@@ -281,6 +293,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
         row[UNDER + card] = NOT_IN_COLUMN
         row[PLACE + card] = 0
         face_up &= ~(_ONE << card)
+        lasts &= ~(_ONE << card)
+        gone |= _ONE << card
         key ^= _bond(card, under)
         score += row[FOUNDATION_POINTS]
     else:
@@ -288,6 +302,7 @@ def apply(row: NDArray[np.int8], action: int) -> int:
         onto = int64(row[target * NUM_CARDS + height - 1]) if height > 0 else BASE
         row[UNDER + card] = onto
         key ^= _bond(card, onto)
+        lasts &= ~(_ONE << onto)
         if source == FOUNDATION:
             row[COUNTS + suit] -= 1
             row[target * NUM_CARDS + height] = card
@@ -295,12 +310,16 @@ def apply(row: NDArray[np.int8], action: int) -> int:
             row[PLACE + card] = height
             row[HEIGHTS + target] = height + 1
             face_up |= _ONE << card
+            lasts |= _ONE << card
+            gone &= ~(_ONE << card)
         else:
             key ^= _bond(card, under)
             _move_group(row, source, int64(row[PLACE + card]), target)
     turned = 0
     if source != FOUNDATION:
         height = int64(row[HEIGHTS + source])
+        if height > 0:
+            lasts |= _ONE << under
         if height > 0 and height == row[DOWN + source]:
             row[DOWN + source] = height - 1
             row[source * NUM_CARDS + height - 1] = under
@@ -310,6 +329,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
             turned = 1
     store64(row, KEY, key)
     store64(row, FACE_UP, face_up)
+    store64(row, LASTS, lasts)
+    store64(row, GONE, gone)
     store64(row, SCORE, score)
     store64(row, MOVES, load64(row, MOVES) + 1)
     return action | source << SOURCE_SHIFT | turned << TURNED_SHIFT
@@ -356,6 +377,8 @@ def undo(row: NDArray[np.int8], record: int) -> None:
     suit = card // NUM_RANKS
     key = load64(row, KEY)
     face_up = load64(row, FACE_UP)
+    lasts = load64(row, LASTS)
+    gone = load64(row, GONE)
     store64(row, SCORE, load64(row, SCORE) - gain(row, record))
     under = BASE
     height = int64(0)
@@ -363,6 +386,7 @@ def undo(row: NDArray[np.int8], record: int) -> None:
         height = int64(row[HEIGHTS + source])
         if height > 0:
             under = int64(row[source * NUM_CARDS + height - 1])
+            lasts &= ~(_ONE << under)
         if record >> TURNED_SHIFT:
             row[DOWN + source] = height
             row[source * NUM_CARDS + height - 1] = HIDDEN
@@ -375,8 +399,13 @@ def undo(row: NDArray[np.int8], record: int) -> None:
         row[PLACE + card] = height
         row[HEIGHTS + source] = height + 1
         face_up |= _ONE << card
+        lasts |= _ONE << card
+        gone &= ~(_ONE << card)
     else:
-        key ^= _bond(card, int64(row[UNDER + card]))
+        onto = int64(row[UNDER + card])
+        key ^= _bond(card, onto)
+        if onto != BASE:
+            lasts |= _ONE << onto
         if source == FOUNDATION:
             under = NOT_IN_COLUMN
             last = row[HEIGHTS + target] - 1
@@ -386,6 +415,8 @@ def undo(row: NDArray[np.int8], record: int) -> None:
             row[COLUMN + card] = FOUNDATION
             row[PLACE + card] = 0
             face_up &= ~(_ONE << card)
+            lasts &= ~(_ONE << card)
+            gone |= _ONE << card
         else:
             _move_group(row, target, int64(row[PLACE + card]), source)
     if under != NOT_IN_COLUMN:
@@ -393,6 +424,8 @@ def undo(row: NDArray[np.int8], record: int) -> None:
     row[UNDER + card] = under
     store64(row, KEY, key)
     store64(row, FACE_UP, face_up)
+    store64(row, LASTS, lasts)
+    store64(row, GONE, gone)
 
 
 @kernel
@@ -405,10 +438,10 @@ def position_key(row: NDArray[np.int8]) -> int:
     key = int64(0)
     face_up = load64(row, FACE_UP)
     for card in range(NUM_CARDS):
-        if row[COLUMN + card] != FOUNDATION:
-            key ^= _bond(card, int64(row[UNDER + card]))
-            if not (face_up >> card) & 1:
-                key ^= _veil(card)
+        under = int64(row[UNDER + card])
+        in_column = int64(under != NOT_IN_COLUMN)
+        # Multiplied, not branched on: so the loop runs in vectors.
+        key ^= in_column * (_bond(card, under) ^ (~face_up >> card & 1) * _veil(card))
     return key
 
 
@@ -449,7 +482,8 @@ def refusal(row: NDArray[np.int8], action: int, take_back: bool, idle_moves: boo
     else:
         last = int64(row[target * NUM_CARDS + height - 1])
         last_suit = last // NUM_RANKS
-        if last - last_suit * NUM_RANKS != rank + 1 or not (load64(row, ACCEPTS + 8 * last_suit) >> card) & 1:
+        turn = (last_suit - suit) % NUM_SUITS
+        if last - last_suit * NUM_RANKS != rank + 1 or not (load64(row, ACCEPTS + 8 * turn) >> card) & 1:
             return int64(Rejection.DOES_NOT_FIT)
     if source == FOUNDATION:
         return int64(Rejection.TAKE_BACK_OFF)
