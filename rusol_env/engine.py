@@ -62,7 +62,9 @@ MAX_GROUP: Final = DOWN + NUM_COLUMNS  # int8: from the rules
 FOUNDATION_POINTS: Final = MAX_GROUP + 1  # int8: from the rules
 TURN_POINTS: Final = FOUNDATION_POINTS + 1  # int8: from the rules
 _WORDS: Final = (TURN_POINTS + 8) // 8 * 8  # words start at a multiple of 8 bytes
-ACCEPTS: Final = _WORDS  # int64 (4,): for k, the set of cards that may lie on the suit k after their own; from the rules
+ACCEPTS: Final = (
+    _WORDS  # int64 (4,): for k, the cards that may lie on the k-th suit after their own; from the rules
+)
 FACE_UP: Final = ACCEPTS + 8 * NUM_SUITS  # int64: the set of cards that lie face up in a column
 LASTS: Final = FACE_UP + 8  # int64: the set of cards that are the last of their column
 GONE: Final = LASTS + 8  # int64: the set of cards on the foundations
