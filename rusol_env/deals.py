@@ -29,6 +29,8 @@ NUM_DEALS: Final = 1 << BITS
 # Codes that begin with A are for evaluation: the numbers below this one.
 NUM_EVAL_DEALS: Final = NUM_DEALS // len(ALPHABET)
 EXAMPLE_CODE: Final = "RU1-C-AAAAABB"
+_LETTERS: Final = np.array([ord(letter) for letter in ALPHABET], np.uint32)
+_SHIFTS: Final = np.arange(BITS - 5, -1, -5)
 
 
 class Split(IntEnum):
@@ -256,6 +258,27 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
+def check_streams(streams: Any, number: int | None = None) -> None:
+    """Check that `streams` can be the states of `number` SplitMix64 streams (None: of any number).
+
+    Raises:
+        ValueError: it is no writeable uint64 (number,).
+    """
+    if (
+        not isinstance(streams, np.ndarray)
+        or streams.dtype != np.uint64
+        or streams.ndim != 1
+        or number not in (None, len(cast(Any, streams)))
+        or not (streams.flags.writeable and streams.flags.c_contiguous)
+    ):
+        kind = f"{streams.dtype} {streams.shape}" if isinstance(streams, np.ndarray) else repr(streams)
+        size = "N" if number is None else number
+        raise ValueError(
+            f"the streams are {kind}: they must be uint64 ({size},), writeable and in one piece, "
+            f"as in np.arange({size}, dtype=np.uint64)"
+        )
+
+
 def check_number(number: int) -> int:
     """`number` as an int, if it is a deal number.
 
@@ -299,10 +322,11 @@ def encode_code(number: int, rules: str | Rules) -> str:
 
 def encode_codes(numbers: NDArray[np.int64], rules: Rules) -> NDArray[Any]:
     """The codes of deals, object (N,) of str, for numbers int64 (N,) that are not checked."""
-    shifts = np.arange(BITS - 5, -1, -5)
-    letters = np.array(list(ALPHABET))[numbers[:, None] >> shifts & 31]
-    words = np.ascontiguousarray(letters).view(f"U{CODE_LETTERS}").ravel()
-    return np.char.add(f"{PREFIX}-{rules.letter}-", words).astype(object)
+    words = np.empty((len(numbers), len(EXAMPLE_CODE)), np.uint32)
+    words[:, :-CODE_LETTERS] = [ord(char) for char in f"{PREFIX}-{rules.letter}-"]
+    words[:, -CODE_LETTERS:] = _LETTERS[numbers[:, None] >> _SHIFTS & 31]
+    # NumPy's text is four bytes a letter.
+    return words.view(f"U{len(EXAMPLE_CODE)}").ravel().astype(object)
 
 
 def decode_code(code: str) -> tuple[Rules, int]:

@@ -62,9 +62,7 @@ MAX_GROUP: Final = DOWN + NUM_COLUMNS  # int8: from the rules
 FOUNDATION_POINTS: Final = MAX_GROUP + 1  # int8: from the rules
 TURN_POINTS: Final = FOUNDATION_POINTS + 1  # int8: from the rules
 _WORDS: Final = (TURN_POINTS + 8) // 8 * 8  # words start at a multiple of 8 bytes
-ACCEPTS: Final = (
-    _WORDS  # int64 (4,): for k, the cards that may lie on the k-th suit after their own; from the rules
-)
+ACCEPTS: Final = _WORDS  # int64 (4,): for k, the cards that may lie on the k-th suit after their own; from the rules
 FACE_UP: Final = ACCEPTS + 8 * NUM_SUITS  # int64: the set of cards that lie face up in a column
 LASTS: Final = FACE_UP + 8  # int64: the set of cards that are the last of their column
 GONE: Final = LASTS + 8  # int64: the set of cards on the foundations
@@ -193,6 +191,14 @@ def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
         np.array([len(column) for column in position.columns], np.int8),
         np.array(position.face_down, np.int8),
     )
+
+
+def clear(row: NDArray[np.int8]) -> None:
+    """Leave `row` without any card: an empty table, which has no legal action and is not won."""
+    row[COUNTS : COUNTS + NUM_SUITS] = 0
+    nothing = np.zeros(NUM_COLUMNS, np.int8)
+    _lay(row, np.zeros(0, np.int8), nothing, nothing)
+    row[GONE : GONE + 8] = 0
 
 
 @kernel

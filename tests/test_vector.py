@@ -136,7 +136,7 @@ def test_what_a_step_hands_out_is_not_changed_by_the_next_unless_asked(observati
         assert_same(thin, result)
         kept.append((result, pickle.dumps(result)))
         actions = choose(chance, result[1]["action_mask"])
-        if mode is AutoresetMode.DISABLED and env._ended.any():  # pyright: ignore[reportPrivateUsage]
+        if mode is AutoresetMode.DISABLED and env._over.any():  # pyright: ignore[reportPrivateUsage]
             break
         stepped, light = env.step(actions), lean.step(actions)
         assert_same(light, stepped)
