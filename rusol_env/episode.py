@@ -115,16 +115,19 @@ def try_action(
     """
     if count == 0:
         return int64(Rejection.NONE), 0.0
+    listed = False
     for i in range(count):
-        if actions[i] == action:
-            record = apply(row, action)
-            if reward == Reward.WIN:
-                return int64(Rejection.NONE), 1.0 if is_won(row) else 0.0
-            points = gain(row, record)
-            if reward == Reward.PROGRESS and is_take_back(record):
-                points -= row[FOUNDATION_POINTS_AT]
-            return int64(Rejection.NONE), np.float64(points)
-    return refusal(row, action, take_back, idle_moves), illegal_reward
+        # To the end in any case: where in the list the action stands is hard to predict.
+        listed |= actions[i] == action
+    if not listed:
+        return refusal(row, action, take_back, idle_moves), illegal_reward
+    record = apply(row, action)
+    if reward == Reward.WIN:
+        return int64(Rejection.NONE), 1.0 if is_won(row) else 0.0
+    points = gain(row, record)
+    if reward == Reward.PROGRESS and is_take_back(record):
+        points -= row[FOUNDATION_POINTS_AT]
+    return int64(Rejection.NONE), np.float64(points)
 
 
 @kernel
