@@ -148,6 +148,10 @@ if TYPE_CHECKING:
         """How many bits of an int64 are set."""
         ...
 
+    def places_of(value: Any, list32: NDArray[np.int16]) -> int:
+        """The set of the places, bits 0 to 31, at which a contiguous array of at least 32 entries holds `value`."""
+        ...
+
 else:
     int64 = np.int64
 
@@ -185,3 +189,20 @@ else:
             return builder.ctpop(arguments[0])
 
         return types.int64(types.int64), codegen
+
+    @intrinsic
+    def places_of(typingctx, value, list32):
+
+        def codegen(context, builder, signature, arguments):
+            lanes = ir.VectorType(ir.IntType(16), 32)
+            data = context.make_array(signature.args[1])(context, builder, arguments[1]).data
+            held = builder.load(builder.bitcast(data, lanes.as_pointer()), align=2)
+            one = builder.insert_element(
+                ir.Constant(lanes, ir.Undefined), builder.trunc(arguments[0], ir.IntType(16)), ir.IntType(32)(0)
+            )
+            same = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
+            every = builder.shuffle_vector(one, ir.Constant(lanes, ir.Undefined), same)
+            found = builder.bitcast(builder.icmp_signed("==", held, every), ir.IntType(32))
+            return builder.zext(found, ir.IntType(64))
+
+        return types.int64(types.int64, list32), codegen

@@ -10,10 +10,11 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel, load64, lowest_bit, store64
+from rusol_env._jit import int64, kernel, load64, lowest_bit, places_of, store64
 from rusol_env.cards import NUM_CARDS
 from rusol_env.engine import FOUNDATION_POINTS as FOUNDATION_POINTS_AT
 from rusol_env.engine import (
+    MAX_LEGAL,
     MOVES,
     SCORE,
     apply,
@@ -23,9 +24,8 @@ from rusol_env.engine import (
     is_take_back,
     is_won,
     legal,
-    refusal,
 )
-from rusol_env.rules import NUM_DESTINATIONS, Rejection
+from rusol_env.rules import NUM_DESTINATIONS
 
 
 class Reward(IntEnum):
@@ -101,33 +101,28 @@ def try_action(
     actions: NDArray[np.int16],
     count: int,
     action: int,
-    take_back: bool,
-    idle_moves: bool,
     reward: int,
     illegal_reward: float,
-) -> tuple[int, float]:
+) -> tuple[bool, float]:
     """Play `action` if it is one of the `count` legal `actions`; else change nothing.
 
     Where nothing is legal (some deals begin so) the mask allows every action: it is ignored, and not refused.
 
     Returns:
-        the `Rejection` (NONE if it was played) and the reward.
+        whether it was refused, and the reward.
     """
     if count == 0:
-        return int64(Rejection.NONE), 0.0
-    listed = False
-    for i in range(count):
-        # To the end in any case: where in the list the action stands is hard to predict.
-        listed |= actions[i] == action
-    if not listed:
-        return refusal(row, action, take_back, idle_moves), illegal_reward
+        return False, 0.0
+    # All places at once: how far a search would go is hard to predict.
+    if places_of(action, actions) & ((int64(1) << count) - 1) == 0:
+        return True, illegal_reward
     record = apply(row, action)
     if reward == Reward.WIN:
-        return int64(Rejection.NONE), 1.0 if is_won(row) else 0.0
+        return False, 1.0 if is_won(row) else 0.0
     points = gain(row, record)
     if reward == Reward.PROGRESS and is_take_back(record):
         points -= row[FOUNDATION_POINTS_AT]
-    return int64(Rejection.NONE), np.float64(points)
+    return False, np.float64(points)
 
 
 @kernel
@@ -141,12 +136,16 @@ def step(
     reward: int,
     illegal_reward: float,
     mask: NDArray[np.int8],
-) -> tuple[int, float, int, int, int, int, int]:
+) -> tuple[bool, float, int, int, int, int, int]:
     """`try_action`, then `look`; `actions` and `mask` are written anew.
 
     Returns:
         what both return, in that order.
     """
-    rejection, earned = try_action(row, actions, count, action, take_back, idle_moves, reward, illegal_reward)
+    refused, earned = try_action(row, actions, count, action, reward, illegal_reward)
     left, score, moves, up, down = look(row, take_back, idle_moves, actions, mask)
-    return rejection, earned, left, score, moves, up, down
+    return refused, earned, left, score, moves, up, down
+
+
+# `places_of` looks at so many entries.
+assert MAX_LEGAL == 32

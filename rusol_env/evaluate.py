@@ -181,7 +181,7 @@ def _step(
     """Play actions (N,) in the places `slots` (K,) of the batch."""
     for k in range(slots.shape[0]):
         i = int64(slots[k])
-        try_action(rows[i], legal[i], counts[i], actions[i], False, False, Reward.SCORE, 0.0)
+        try_action(rows[i], legal[i], counts[i], actions[i], Reward.SCORE, 0.0)
         _list_moves(i, rows, legal, counts, masks)
 
 

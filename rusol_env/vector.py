@@ -20,11 +20,10 @@ from rusol_env import engine
 from rusol_env._jit import int64, kernel
 from rusol_env.deals import Arrangement, check_seed, check_streams, check_whole, draw_deal, encode_codes, next_below
 from rusol_env.engine import MAX_LEGAL, NUM_ACTIONS, NUM_CARDS
-from rusol_env.env import RussianSolitaireEnv, draw, read_options
+from rusol_env.env import RussianSolitaireEnv, draw, read_options, refusal
 from rusol_env.episode import look, try_action
-from rusol_env.game import decode_action, explain
 from rusol_env.observe import Observation, encode_board, encode_cards, observation_space
-from rusol_env.rules import CLASSIC, Rejection, Rules
+from rusol_env.rules import CLASSIC, Rules
 
 # Rows of the array of facts, int64 (4, N).
 _SCORE, _MOVES, _UP, _DOWN = range(4)
@@ -47,7 +46,7 @@ def _advance(
     steps: NDArray[np.int64],
     over: NDArray[np.bool_],
     actions: NDArray[np.int64],
-    rejections: NDArray[np.int64],
+    refused: NDArray[np.bool_],
     masks: NDArray[np.int8],
     boards: NDArray[np.int8],
     cards: NDArray[np.float32],
@@ -74,7 +73,7 @@ def _advance(
         how many episodes ended, and how many actions were refused.
     """
     ended = 0
-    refused = 0
+    refusals = 0
     for i in range(start, stop):
         row = rows[i]
         if begins[i]:
@@ -86,12 +85,10 @@ def _advance(
         elif task == _BEGIN:
             continue
         played = task == _STEP and not begins[i] and not empty[i]
-        rejection = int64(Rejection.NONE)
+        illegal = False
         earned = 0.0
         if played:
-            rejection, earned = try_action(
-                row, legal[i], int64(counts[i]), int64(actions[i]), take_back, idle_moves, reward, illegal_reward
-            )
+            illegal, earned = try_action(row, legal[i], int64(counts[i]), int64(actions[i]), reward, illegal_reward)
             steps[i] += 1
         count, score, moves, up, down = look(row, take_back, idle_moves, legal[i], masks[i])
         counts[i] = count
@@ -110,10 +107,10 @@ def _advance(
             truncations[i] = truncated
             over[i] = terminated or truncated
             rewards[i] = earned
-            rejections[i] = rejection
+            refused[i] = illegal
             ended += int64(terminated or truncated)
-            refused += int64(rejection != Rejection.NONE)
-    return ended, refused
+            refusals += int64(illegal)
+    return ended, refusals
 
 
 @kernel
@@ -213,7 +210,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         self._over = np.zeros(number, np.bool_)
         self._empty = np.zeros(number, np.bool_)
         self._any_over = False
-        self._rejections = np.zeros(number, np.int64)
+        # bool (N,): actions refused in the last step
+        self._refused = np.zeros(number, np.bool_)
         self._begun = False
         # What is handed out, made anew at each step unless copy=False.
         self._observation_shape = (number, *single.observation_space.shape)
@@ -400,7 +398,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             self._steps,
             self._over,
             actions,
-            self._rejections,
+            self._refused,
             self._masks,
             boards,
             cards,
@@ -500,13 +498,15 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         actions: NDArray[np.int64],
         which: NDArray[np.bool_],
     ) -> None:
-        refused = (self._rejections != Rejection.NONE) & which
+        refused = self._refused & which
         if not refused.any():
             return
+        single = self.single
         reasons, texts = np.full(self.num_envs, None, object), np.full(self.num_envs, None, object)
         for i in np.flatnonzero(refused).tolist():
-            reasons[i] = Rejection(self._rejections[i])
-            texts[i] = explain(self._rows[i], self.single.rules, decode_action(actions[i]), reasons[i])
+            reasons[i], texts[i] = refusal(
+                self._rows[i], int(actions[i]), single.rules, single.take_back, single.idle_moves
+            )
         infos |= {"rejection": reasons, "_rejection": refused}
         infos |= {"rejection_text": texts, "_rejection_text": refused.copy()}
 
