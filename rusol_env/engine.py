@@ -136,8 +136,8 @@ def _veil(card: int) -> int:
 @kernel
 def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int8], down: NDArray[np.int8]) -> None:
     """Lay `cards` (int8, column after column from their bases) out; COUNTS are already written."""
-    row[:COUNTS] = EMPTY
-    row[COUNTS + NUM_SUITS : BOARD_SIZE] = EMPTY
+    for at in range(COUNTS + NUM_SUITS, BOARD_SIZE):
+        row[at] = EMPTY
     for card in range(NUM_CARDS):
         row[COLUMN + card] = FOUNDATION
         row[UNDER + card] = NOT_IN_COLUMN
@@ -163,6 +163,8 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
                 row[column * NUM_CARDS + place] = card
                 face_up |= _ONE << card
             under = card
+        for place in range(heights[column], NUM_CARDS):
+            row[column * NUM_CARDS + place] = EMPTY
         if under != BASE:
             lasts |= _ONE << under
     store64(row, FACE_UP, face_up)
@@ -176,10 +178,12 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
 @kernel
 def deal(row: NDArray[np.int8], number: int) -> None:
     """Start the deal `number` (0 to 2^35 - 1, not checked) in `row`."""
-    cards = np.empty(NUM_CARDS, np.int8)
-    shuffle(number, cards)
-    row[COUNTS : COUNTS + NUM_SUITS] = 0
-    _lay(row, cards, _HEIGHTS, _DOWN)
+    # Shuffled where the last column will lie: it is laid from its base, and never reaches what it still has to read.
+    deck = row[COUNTS - NUM_CARDS : COUNTS]
+    shuffle(number, deck)
+    for suit in range(NUM_SUITS):
+        row[COUNTS + suit] = 0
+    _lay(row, deck, _HEIGHTS, _DOWN)
 
 
 def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
@@ -367,6 +371,18 @@ def gain(row: NDArray[np.int8], record: int) -> int:
     if (record & _ACTION_BITS) % NUM_DESTINATIONS == FOUNDATION:
         points += row[FOUNDATION_POINTS]
     return points
+
+
+@kernel
+def ends(record: int) -> tuple[int, int]:
+    """Where the move of `record` came from and went to: columns, or FOUNDATION."""
+    return (record >> SOURCE_SHIFT) & _SOURCE_BITS, (record & _ACTION_BITS) % NUM_DESTINATIONS
+
+
+@kernel
+def moved(record: int) -> int:
+    """The card that the move of `record` moved."""
+    return (record & _ACTION_BITS) // NUM_DESTINATIONS
 
 
 @kernel

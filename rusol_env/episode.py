@@ -6,6 +6,7 @@ What the scalar environment and any batch of them share; a batch calls these ker
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,10 @@ class Reward(IntEnum):
     """1 for the move that wins, else 0."""
 
 
+# In place of the record of a move that was not made.
+REFUSED: Final = -1
+IGNORED: Final = -2
+
 # Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
 _MASK_BITS = int64(0x0101010101010101)
 
@@ -49,8 +54,14 @@ def fill_mask(actions: NDArray[np.int16], count: int, mask: NDArray[np.int8]) ->
     fill = _MASK_BITS if count == 0 else 0
     for card in range(NUM_CARDS):
         store64(mask, card * NUM_DESTINATIONS, fill)
+    mark(actions, count, 1, mask)
+
+
+@kernel
+def mark(actions: NDArray[np.int16], count: int, legal: int, mask: NDArray[np.int8]) -> None:
+    """Write `legal`, 1 or 0, for each of the first `count` of `actions` into a mask."""
     for i in range(count):
-        mask[actions[i]] = 1
+        mask[actions[i]] = legal
 
 
 @kernel
@@ -103,26 +114,26 @@ def try_action(
     action: int,
     reward: int,
     illegal_reward: float,
-) -> tuple[bool, float]:
+) -> tuple[int, float]:
     """Play `action` if it is one of the `count` legal `actions`; else change nothing.
 
     Where nothing is legal (some deals begin so) the mask allows every action: it is ignored, and not refused.
 
     Returns:
-        whether it was refused, and the reward.
+        the record of the move, REFUSED or IGNORED; and the reward.
     """
     if count == 0:
-        return False, 0.0
+        return IGNORED, 0.0
     # All places at once: how far a search would go is hard to predict.
     if places_of(action, actions) & ((int64(1) << count) - 1) == 0:
-        return True, illegal_reward
+        return REFUSED, illegal_reward
     record = apply(row, action)
     if reward == Reward.WIN:
-        return False, 1.0 if is_won(row) else 0.0
+        return record, 1.0 if is_won(row) else 0.0
     points = gain(row, record)
     if reward == Reward.PROGRESS and is_take_back(record):
         points -= row[FOUNDATION_POINTS_AT]
-    return False, np.float64(points)
+    return record, np.float64(points)
 
 
 @kernel
@@ -140,11 +151,11 @@ def step(
     """`try_action`, then `look`; `actions` and `mask` are written anew.
 
     Returns:
-        what both return, in that order.
+        whether the action was refused, the reward, and what `look` returns.
     """
-    refused, earned = try_action(row, actions, count, action, reward, illegal_reward)
+    record, earned = try_action(row, actions, count, action, reward, illegal_reward)
     left, score, moves, up, down = look(row, take_back, idle_moves, actions, mask)
-    return refused, earned, left, score, moves, up, down
+    return record == REFUSED, earned, left, score, moves, up, down
 
 
 # `places_of` looks at so many entries.

@@ -39,6 +39,8 @@ from rusol_env.engine import (
     HIDDEN,
     KINGS,
     UNDER,
+    ends,
+    moved,
 )
 from rusol_env.engine import PLACE as PLACE_AT
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
@@ -60,6 +62,8 @@ _DOWN_SCALE: Final = np.float32(NUM_COLUMNS - 1)
 # Looked up: three divisions a card would take half of the time that an observation takes.
 _PLACES: Final = np.arange(NUM_CARDS, dtype=np.float32) / np.float32(NUM_CARDS - 1)
 _DOWNS: Final = np.arange(NUM_CARDS, dtype=np.float32) / _DOWN_SCALE
+# Words that hold a column of the board.
+_COLUMN_WORDS: Final = (NUM_CARDS + 7) // 8
 _CARDS_SIZE: Final = NUM_CARDS * NUM_FEATURES * 4
 # "board" under `thoughtful`: a face-down card is this plus its id.
 REVEALED: Final = NUM_CARDS + 1
@@ -119,22 +123,71 @@ def encode_cards(row: NDArray[np.int8], mask: NDArray[np.int8], thoughtful: bool
         out[lowest_bit(unseen), UNSEEN] = 1.0
         unseen &= unseen - 1
     while known != 0:
-        card = lowest_bit(known)
+        _encode_place(row, lowest_bit(known), thoughtful, out)
         known &= known - 1
-        column = int64(row[COLUMN + card])
-        place = int64(row[PLACE_AT + card])
-        down = int64(row[DOWN + column])
-        on_top = int64(row[HEIGHTS + column]) - 1 - place
-        out[card, column] = 1.0
-        out[card, PLACE] = _PLACES[place]
-        out[card, CARDS_ON_TOP] = _PLACES[on_top]
-        out[card, FACE_DOWN_BELOW] = _DOWNS[min(place, down)]
-        out[card, LAST] = on_top == 0
-        out[card, AT_BASE] = place == 0
-        out[card, ON_FACE_DOWN] = 0 < place <= down
-        # What the lowest face-up card lies on is hidden.
-        on_successor = int64(row[UNDER + card]) == card + 1 and not (int64(KINGS) >> card) & 1
-        out[card, ON_SUCCESSOR] = on_successor and (place > down or thoughtful)
+
+
+@kernel
+def _encode_place(row: NDArray[np.int8], card: int, thoughtful: bool, out: NDArray[np.float32]) -> None:
+    """Where a card of a column lies; the card's features must be 0 before."""
+    column = int64(row[COLUMN + card])
+    place = int64(row[PLACE_AT + card])
+    down = int64(row[DOWN + column])
+    on_top = int64(row[HEIGHTS + column]) - 1 - place
+    out[card, column] = 1.0
+    out[card, PLACE] = _PLACES[place]
+    out[card, CARDS_ON_TOP] = _PLACES[on_top]
+    out[card, FACE_DOWN_BELOW] = _DOWNS[min(place, down)]
+    out[card, LAST] = on_top == 0
+    out[card, AT_BASE] = place == 0
+    out[card, ON_FACE_DOWN] = 0 < place <= down
+    # What the lowest face-up card lies on is hidden.
+    on_successor = int64(row[UNDER + card]) == card + 1 and not (int64(KINGS) >> card) & 1
+    out[card, ON_SUCCESSOR] = on_successor and (place > down or thoughtful)
+
+
+@kernel
+def update_board(row: NDArray[np.int8], record: int, out: NDArray[np.int8]) -> None:
+    """Bring the "board" observation `out` from before the move of `record` up to date (not `thoughtful`)."""
+    source, target = ends(record)
+    for column in (source, target):
+        # Whole words, so a few cells of the next column too; the foundations' row is copied for their counts.
+        for word in range(_COLUMN_WORDS):
+            at = column * NUM_CARDS + 8 * word
+            store64(out, at, load64(row, at))
+
+
+@kernel
+def update_cards(row: NDArray[np.int8], record: int, out: NDArray[np.float32]) -> None:
+    """Bring the "cards" observation `out` from before the move of `record` up to date (not `thoughtful`).
+
+    Columns 16 to 23 stay as they are; see `mark_moves`.
+    """
+    source, target = ends(record)
+    for column in (source, target):
+        if column != FOUNDATION:
+            for place in range(int64(row[DOWN + column]), int64(row[HEIGHTS + column])):
+                card = int64(row[column * NUM_CARDS + place])
+                _clear_place(card, out)
+                _encode_place(row, card, False, out)
+    if target == FOUNDATION:
+        card = moved(record)
+        _clear_place(card, out)
+        out[card, ON_FOUNDATION] = 1.0
+
+
+@kernel
+def _clear_place(card: int, out: NDArray[np.float32]) -> None:
+    for at in range(0, LEGAL * 4, 8):
+        store64(out, card * NUM_FEATURES * 4 + at, 0)
+
+
+@kernel
+def mark_moves(actions: NDArray[np.int16], count: int, legal: float, out: NDArray[np.float32]) -> None:
+    """Write `legal`, 1 or 0, for the first `count` of `actions` into a "cards" observation."""
+    for k in range(count):
+        card = actions[k] // NUM_DESTINATIONS
+        out[card, LEGAL + actions[k] - card * NUM_DESTINATIONS] = legal
 
 
 class Visible(NamedTuple):

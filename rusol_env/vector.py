@@ -17,12 +17,20 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from rusol_env import engine
-from rusol_env._jit import int64, kernel
+from rusol_env._jit import int64, kernel, load64
 from rusol_env.deals import Arrangement, check_seed, check_streams, check_whole, draw_deal, encode_codes, next_below
-from rusol_env.engine import MAX_LEGAL, NUM_ACTIONS, NUM_CARDS
+from rusol_env.engine import MAX_LEGAL, MOVES, NUM_ACTIONS, NUM_CARDS, SCORE
 from rusol_env.env import RussianSolitaireEnv, draw, read_options, refusal
-from rusol_env.episode import look, try_action
-from rusol_env.observe import Observation, encode_board, encode_cards, observation_space
+from rusol_env.episode import IGNORED, REFUSED, fill_mask, mark, try_action
+from rusol_env.observe import (
+    Observation,
+    encode_board,
+    encode_cards,
+    mark_moves,
+    observation_space,
+    update_board,
+    update_cards,
+)
 from rusol_env.rules import CLASSIC, Rules
 
 # Rows of the array of facts, int64 (4, N).
@@ -54,6 +62,7 @@ def _advance(
     rewards: NDArray[np.float64],
     terminations: NDArray[np.bool_],
     truncations: NDArray[np.bool_],
+    anew: bool,
     drawing: bool,
     split: int,
     take_back: bool,
@@ -67,7 +76,7 @@ def _advance(
 
     Where `drawing`, a game that begins draws its deal; else it gets the deal of its number, or keeps the row
     that it was given if that is negative. Nothing is played at an `empty` table. Of `boards` and `cards` the one
-    that has rows is written.
+    that has rows is written: all of it if `anew`, else what the move changed.
 
     Returns:
         how many episodes ended, and how many actions were refused.
@@ -85,31 +94,49 @@ def _advance(
         elif task == _BEGIN:
             continue
         played = task == _STEP and not begins[i] and not empty[i]
-        illegal = False
-        earned = 0.0
+        record, earned = IGNORED, 0.0
+        before = int64(counts[i])
         if played:
-            illegal, earned = try_action(row, legal[i], int64(counts[i]), int64(actions[i]), reward, illegal_reward)
+            record, earned = try_action(row, legal[i], before, int64(actions[i]), reward, illegal_reward)
             steps[i] += 1
-        count, score, moves, up, down = look(row, take_back, idle_moves, legal[i], masks[i])
-        counts[i] = count
-        facts[_SCORE, i] = score
-        facts[_MOVES, i] = moves
-        facts[_UP, i] = up
-        facts[_DOWN, i] = down
-        if boards.shape[0] > 0:
-            encode_board(row, masks[i], thoughtful, boards[i])
-        else:
-            encode_cards(row, masks[i], thoughtful, cards[i])
+        if anew or begins[i] or task == _SHOW:
+            counts[i] = engine.legal(row, take_back, idle_moves, legal[i])
+            fill_mask(legal[i], int64(counts[i]), masks[i])
+            if boards.shape[0] > 0:
+                encode_board(row, masks[i], thoughtful, boards[i])
+            else:
+                encode_cards(row, masks[i], thoughtful, cards[i])
+        elif record >= 0:
+            mark(legal[i], before, 0, masks[i])
+            if boards.shape[0] > 0:
+                update_board(row, record, boards[i])
+            else:
+                update_cards(row, record, cards[i])
+                mark_moves(legal[i], before, 0.0, cards[i])
+            counts[i] = engine.legal(row, take_back, idle_moves, legal[i])
+            count = int64(counts[i])
+            if count == 0:
+                fill_mask(legal[i], count, masks[i])
+                if boards.shape[0] == 0:
+                    encode_cards(row, masks[i], thoughtful, cards[i])
+            else:
+                mark(legal[i], count, 1, masks[i])
+                if boards.shape[0] == 0:
+                    mark_moves(legal[i], count, 1.0, cards[i])
+        facts[_SCORE, i] = load64(row, SCORE)
+        facts[_MOVES, i] = load64(row, MOVES)
+        facts[_UP, i] = engine.foundation_cards(row)
+        facts[_DOWN, i] = engine.face_down_cards(row)
         if task == _STEP:
-            terminated = played and count == 0
-            truncated = played and count > 0 and steps[i] >= max_steps
+            terminated = played and counts[i] == 0
+            truncated = played and counts[i] > 0 and steps[i] >= max_steps
             terminations[i] = terminated
             truncations[i] = truncated
             over[i] = terminated or truncated
             rewards[i] = earned
-            refused[i] = illegal
+            refused[i] = record == REFUSED
             ended += int64(terminated or truncated)
-            refusals += int64(illegal)
+            refusals += int64(record == REFUSED)
     return ended, refusals
 
 
@@ -406,6 +433,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             self._rewards,
             self._terminations,
             self._truncations,
+            self.copy or single.thoughtful,
             single.deals is None if drawing is None else drawing,
             int(single.split),
             single.take_back,
