@@ -29,8 +29,8 @@ NUM_DEALS: Final = 1 << BITS
 # Codes that begin with A are for evaluation: the numbers below this one.
 NUM_EVAL_DEALS: Final = NUM_DEALS // len(ALPHABET)
 EXAMPLE_CODE: Final = "RU1-C-AAAAABB"
+CODE_LENGTH: Final = len(EXAMPLE_CODE)
 _LETTERS: Final = np.array([ord(letter) for letter in ALPHABET], np.uint32)
-_SHIFTS: Final = np.arange(BITS - 5, -1, -5)
 
 
 class Split(IntEnum):
@@ -320,13 +320,18 @@ def encode_code(number: int, rules: str | Rules) -> str:
     return f"{PREFIX}-{rules_named(rules).letter}-{letters}"
 
 
-def encode_codes(numbers: NDArray[np.int64], rules: Rules) -> NDArray[Any]:
-    """The codes of deals, object (N,) of str, for numbers int64 (N,) that are not checked."""
-    words = np.empty((len(numbers), len(EXAMPLE_CODE)), np.uint32)
-    words[:, :-CODE_LETTERS] = [ord(char) for char in f"{PREFIX}-{rules.letter}-"]
-    words[:, -CODE_LETTERS:] = _LETTERS[numbers[:, None] >> _SHIFTS & 31]
-    # NumPy's text is four bytes a letter.
-    return words.view(f"U{len(EXAMPLE_CODE)}").ravel().astype(object)
+def blank_codes(number: int, rules: Rules) -> NDArray[np.uint32]:
+    """Codes that `write_code` completes, uint32 (number, 13): a letter each, as NumPy's text ``U13`` has them."""
+    codes = np.empty((number, CODE_LENGTH), np.uint32)
+    codes[:] = [ord(letter) for letter in encode_code(0, rules)]
+    return codes
+
+
+@kernel
+def write_code(codes: NDArray[np.uint32], i: int, number: int) -> None:
+    """Write the letters of deal `number` (not checked) into code i."""
+    for place in range(CODE_LETTERS):
+        codes[i, CODE_LENGTH - 1 - place] = _LETTERS[(number >> 5 * place) & 31]
 
 
 def decode_code(code: str) -> tuple[Rules, int]:

@@ -71,6 +71,8 @@ SCORE: Final = KEY + 8  # int64
 MOVES: Final = SCORE + 8  # int64: moves made, undone ones included
 ROW: Final = (MOVES + 8 + 63) // 64 * 64  # whole cache lines
 
+_LAST_COLUMN: Final = (NUM_COLUMNS - 1) * NUM_CARDS
+assert _LAST_COLUMN % 8 == 0
 # Sets of cards are int64 with bit `card` set.
 _ONE: Final = int64(1)
 ALL_CARDS: Final = (1 << NUM_CARDS) - 1
@@ -136,6 +138,8 @@ def _veil(card: int) -> int:
 @kernel
 def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int8], down: NDArray[np.int8]) -> None:
     """Lay `cards` (int8, column after column from their bases) out; COUNTS are already written."""
+    for at in range(0, _LAST_COLUMN, 8):
+        store64(row, at, int64(EMPTY))
     for at in range(COUNTS + NUM_SUITS, BOARD_SIZE):
         row[at] = EMPTY
     for card in range(NUM_CARDS):
@@ -163,10 +167,11 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
                 row[column * NUM_CARDS + place] = card
                 face_up |= _ONE << card
             under = card
-        for place in range(heights[column], NUM_CARDS):
-            row[column * NUM_CARDS + place] = EMPTY
         if under != BASE:
             lasts |= _ONE << under
+    # The cards may have come from there, see `deal`.
+    for at in range(_LAST_COLUMN + heights[NUM_COLUMNS - 1], COUNTS):
+        row[at] = EMPTY
     store64(row, FACE_UP, face_up)
     store64(row, LASTS, lasts)
     store64(row, GONE, gone)
@@ -179,7 +184,7 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
 def deal(row: NDArray[np.int8], number: int) -> None:
     """Start the deal `number` (0 to 2^35 - 1, not checked) in `row`."""
     # Shuffled where the last column will lie: it is laid from its base, and never reaches what it still has to read.
-    deck = row[COUNTS - NUM_CARDS : COUNTS]
+    deck = row[_LAST_COLUMN:COUNTS]
     shuffle(number, deck)
     for suit in range(NUM_SUITS):
         row[COUNTS + suit] = 0

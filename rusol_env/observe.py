@@ -31,6 +31,7 @@ from rusol_env.engine import (
     ALL_CARDS,
     BOARD_SIZE,
     COLUMN,
+    COUNTS,
     DOWN,
     EMPTY,
     FACE_UP,
@@ -151,10 +152,12 @@ def update_board(row: NDArray[np.int8], record: int, out: NDArray[np.int8]) -> N
     """Bring the "board" observation `out` from before the move of `record` up to date (not `thoughtful`)."""
     source, target = ends(record)
     for column in (source, target):
-        # Whole words, so a few cells of the next column too; the foundations' row is copied for their counts.
-        for word in range(_COLUMN_WORDS):
-            at = column * NUM_CARDS + 8 * word
-            store64(out, at, load64(row, at))
+        if column != FOUNDATION:
+            # Whole words, so a few cells of what follows too.
+            for word in range(_COLUMN_WORDS):
+                at = column * NUM_CARDS + 8 * word
+                store64(out, at, load64(row, at))
+    store64(out, COUNTS, load64(row, COUNTS))
 
 
 @kernel

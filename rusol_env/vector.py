@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from rusol_env import engine
 from rusol_env._jit import int64, kernel, load64
-from rusol_env.deals import Arrangement, check_seed, check_streams, check_whole, draw_deal, encode_codes, next_below
+from rusol_env.deals import (
+    CODE_LENGTH,
+    Arrangement,
+    blank_codes,
+    check_seed,
+    check_streams,
+    check_whole,
+    draw_deal,
+    next_below,
+    write_code,
+)
 from rusol_env.engine import MAX_LEGAL, MOVES, NUM_ACTIONS, NUM_CARDS, SCORE
 from rusol_env.env import RussianSolitaireEnv, draw, read_options, refusal
 from rusol_env.episode import IGNORED, REFUSED, fill_mask, mark, try_action
@@ -51,6 +61,7 @@ def _advance(
     counts: NDArray[np.int64],
     streams: NDArray[np.uint64],
     numbers: NDArray[np.int64],
+    codes: NDArray[np.uint32],
     steps: NDArray[np.int64],
     over: NDArray[np.bool_],
     actions: NDArray[np.int64],
@@ -90,6 +101,7 @@ def _advance(
                 numbers[i] = draw_deal(streams, i, split)
             if numbers[i] >= 0:
                 engine.deal(row, int64(numbers[i]))
+                write_code(codes, i, int64(numbers[i]))
             steps[i] = 0
         elif task == _BEGIN:
             continue
@@ -228,6 +240,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         # int64 (N,) and object (N,): the deal of each game, -1 and None for an arrangement
         self._numbers = np.full(number, -1, np.int64)
         self._codes = np.full(number, None, object)
+        self._letters = blank_codes(number, single.rules)
         # int64 (N,): the place of each game's deal in `deals`, -1 for none; and how many of them were dealt
         self._places = np.full(number, -1, np.int64)
         self._dealt = 0
@@ -360,7 +373,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         return *results, infos | self._infos() | going_on
 
     def sample_legal(self, streams: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Draw one legal action for each game, each equally likely; faster than `rusol_env.sample_legal` from the masks.
+        """Draw one legal action for each game, each equally likely; faster than by `rusol_env.sample_legal`.
 
         Args:
             streams: uint64 (N,), the states of N SplitMix64 streams, moved on in place; any words will do.
@@ -422,6 +435,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             self._counts,
             self._streams,
             self._numbers,
+            self._letters,
             self._steps,
             self._over,
             actions,
@@ -478,10 +492,9 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
 
     def _name_deals(self, which: NDArray[np.bool_]) -> None:
         games = np.flatnonzero(which)
-        numbers = self._numbers[games]
-        named = numbers >= 0
-        self._codes[games] = None
-        self._codes[games[named]] = encode_codes(numbers[named], self.single.rules)
+        self._codes[games] = self._letters[games].view(f"U{CODE_LENGTH}")[:, 0]
+        if self.single.deals is not None:
+            self._codes[self._numbers < 0] = None
 
     def _make_buffers(self) -> None:
         """New arrays to hand out: those handed out before are left to whoever keeps them."""
@@ -571,8 +584,9 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
                 f"the actions are {chosen.dtype} {chosen.shape}: they must be whole numbers ({self.num_envs},)"
             )
         chosen = chosen.astype(np.int64)
-        # Read as unsigned, negative ones are large. The action where no game is played is ignored: it may be anything.
-        outside = chosen.view(np.uint64) >= NUM_ACTIONS
-        if outside.any() and (outside & ~self._over & ~self._empty).any():
+        # Read as unsigned, negative ones are large.
+        unsigned = chosen.view(np.uint64)
+        # The action where no game is played is ignored: it may be anything.
+        if unsigned.max() >= NUM_ACTIONS and ((unsigned >= NUM_ACTIONS) & ~self._over & ~self._empty).any():
             raise InvalidAction(f"there is an action outside 0 to {NUM_ACTIONS - 1}")
         return chosen
