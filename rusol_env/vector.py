@@ -6,8 +6,9 @@ It gives, bit for bit, what Gymnasium's `SyncVectorEnv` of as many `RussianSolit
 from __future__ import annotations
 
 import secrets
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, cast
 
 import numpy as np
@@ -162,6 +163,34 @@ def _sample(
         actions[i] = legal[i, next_below(streams, i, count)] if count > 0 else next_below(streams, i, NUM_ACTIONS)
 
 
+class _Crew:
+    """Threads that run slices of `_advance`; a fifth of the delay of a `ThreadPoolExecutor`."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._slices: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
+        self._counts: SimpleQueue[tuple[int, int]] = SimpleQueue()
+        for _ in range(number):
+            Thread(target=_work, args=(self._slices, self._counts), daemon=True).start()
+
+    def run(self, slices: list[tuple[Any, ...]]) -> list[tuple[int, int]]:
+        """Run the first slice here and the others on the threads; what `_advance` returned of each, in any order."""
+        for slice_ in slices[1:]:
+            self._slices.put(slice_)
+        counts = [_advance(*slices[0])]
+        return counts + [self._counts.get() for _ in slices[1:]]
+
+    def dismiss(self) -> None:
+        """End the threads."""
+        for _ in range(self._number):
+            self._slices.put(None)
+
+
+def _work(slices: SimpleQueue[tuple[Any, ...] | None], counts: SimpleQueue[tuple[int, int]]) -> None:
+    while (slice_ := slices.get()) is not None:
+        counts.put(_advance(*slice_))
+
+
 class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArray[Any]]):
     """N games of Russian Solitaire, stepped together.
 
@@ -265,7 +294,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         self._every, self._none = np.ones(number, np.bool_), np.zeros(number, np.bool_)
         self._every.flags.writeable = False
         self._slices = list(pairwise(np.linspace(0, number, min(self.threads, number) + 1).astype(int).tolist()))
-        self._pool: ThreadPoolExecutor | None = None
+        self._crew: _Crew | None = None
 
     @property
     def finished(self) -> bool:
@@ -410,13 +439,13 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
 
     def close_extras(self, **_: Any) -> None:
         """End the threads."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        if self._crew is not None:
+            self._crew.dismiss()
+            self._crew = None
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the threads, which a copy starts for itself."""
-        return self.__dict__ | {"_pool": None}
+        return self.__dict__ | {"_crew": None}
 
     def _run(
         self, task: int, begins: NDArray[np.bool_], actions: NDArray[np.int64], *, drawing: bool | None = None
@@ -459,16 +488,10 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         )
         if len(self._slices) == 1:
             return _advance(0, self.num_envs, *arguments)
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(len(self._slices) - 1)
-        # The first slice is played here: waking a thread takes longer than a few hundred games.
-        others = [self._pool.submit(_advance, *slice_, *arguments) for slice_ in self._slices[1:]]
-        ended, refused = _advance(*self._slices[0], *arguments)
-        for other in others:
-            more_ended, more_refused = other.result()
-            ended += more_ended
-            refused += more_refused
-        return ended, refused
+        if self._crew is None:
+            self._crew = _Crew(len(self._slices) - 1)
+        counts = self._crew.run([(*slice_, *arguments) for slice_ in self._slices])
+        return sum(ended for ended, _ in counts), sum(refused for _, refused in counts)
 
     def _give(self, i: int, deal: int | Arrangement | None) -> None:
         """Let game i begin with that deal; None is an empty table."""
@@ -522,9 +545,10 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         if self.single.deals is not None:
             infos["deal_index"] = self._places
         if which is not None:
+            games = np.flatnonzero(which)
             for key, values in infos.items():
-                named = np.zeros_like(values) if values.dtype != object else np.full_like(values, None)
-                named[which] = values[which]
+                named = np.full(values.shape, None) if values.dtype == object else np.zeros(values.shape, values.dtype)
+                named[games] = values[games]
                 infos[key] = named
         elif self.copy:
             for key in ("code", "deal_number", "deal_index"):
