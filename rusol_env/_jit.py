@@ -150,11 +150,11 @@ if TYPE_CHECKING:
         """A 64-bit integer: what a kernel makes of a smaller one before it computes with it."""
         ...
 
-    def load64(row: NDArray[np.int8], at: int) -> int:
+    def load64(row: NDArray[Any], at: int) -> int:
         """The int64 at byte `at` of a contiguous array; not checked against its bounds."""
         ...
 
-    def store64(row: NDArray[np.int8], at: int, value: int) -> None:
+    def store64(row: NDArray[Any], at: int, value: int) -> None:
         """Write the int64 `value` at byte `at` of a contiguous array; not checked against its bounds."""
         ...
 

@@ -264,14 +264,15 @@ def check_streams(streams: Any, number: int | None = None) -> None:
     Raises:
         ValueError: it is no writeable uint64 (number,).
     """
+    array = cast(NDArray[Any], streams) if isinstance(streams, np.ndarray) else None
     if (
-        not isinstance(streams, np.ndarray)
-        or streams.dtype != np.uint64
-        or streams.ndim != 1
-        or number not in (None, len(cast(Any, streams)))
-        or not (streams.flags.writeable and streams.flags.c_contiguous)
+        array is None
+        or array.dtype != np.uint64
+        or array.ndim != 1
+        or number not in (None, len(array))
+        or not (array.flags.writeable and array.flags.c_contiguous)
     ):
-        kind = f"{streams.dtype} {streams.shape}" if isinstance(streams, np.ndarray) else repr(streams)
+        kind = repr(streams) if array is None else f"{array.dtype} {array.shape}"
         size = "N" if number is None else number
         raise ValueError(
             f"the streams are {kind}: they must be uint64 ({size},), writeable and in one piece, "

@@ -186,7 +186,7 @@ def _clear_place(card: int, out: NDArray[np.float32]) -> None:
 
 
 @kernel
-def mark_moves(actions: NDArray[np.int16], count: int, legal: float, out: NDArray[np.float32]) -> None:
+def mark_moves(actions: NDArray[np.int16], count: int, legal: int, out: NDArray[np.float32]) -> None:
     """Write `legal`, 1 or 0, for the first `count` of `actions` into a "cards" observation."""
     for k in range(count):
         card = actions[k] // NUM_DESTINATIONS

@@ -5,6 +5,7 @@ It gives, bit for bit, what Gymnasium's `SyncVectorEnv` of as many `RussianSolit
 
 from __future__ import annotations
 
+import os
 import secrets
 from itertools import pairwise
 from queue import SimpleQueue
@@ -108,34 +109,30 @@ def _advance(
             continue
         played = task == _STEP and not begins[i] and not empty[i]
         record, earned = IGNORED, 0.0
-        before = int64(counts[i])
         if played:
-            record, earned = try_action(row, legal[i], before, int64(actions[i]), reward, illegal_reward)
+            record, earned = try_action(row, legal[i], int64(counts[i]), int64(actions[i]), reward, illegal_reward)
             steps[i] += 1
-        if anew or begins[i] or task == _SHOW:
-            counts[i] = engine.legal(row, take_back, idle_moves, legal[i])
-            fill_mask(legal[i], int64(counts[i]), masks[i])
-            if boards.shape[0] > 0:
-                encode_board(row, masks[i], thoughtful, boards[i])
-            else:
-                encode_cards(row, masks[i], thoughtful, cards[i])
-        elif record >= 0:
-            mark(legal[i], before, 0, masks[i])
-            if boards.shape[0] > 0:
-                update_board(row, record, boards[i])
-            else:
-                update_cards(row, record, cards[i])
-                mark_moves(legal[i], before, 0.0, cards[i])
-            counts[i] = engine.legal(row, take_back, idle_moves, legal[i])
-            count = int64(counts[i])
-            if count == 0:
+        whole = anew or begins[i] or task == _SHOW
+        if whole or record >= 0:
+            if not whole:
+                mark(legal[i], int64(counts[i]), 0, masks[i])
+                if cards.shape[0] > 0:
+                    mark_moves(legal[i], int64(counts[i]), 0, cards[i])
+            count = engine.legal(row, take_back, idle_moves, legal[i])
+            counts[i] = count
+            if whole or count == 0:
                 fill_mask(legal[i], count, masks[i])
-                if boards.shape[0] == 0:
+                if cards.shape[0] > 0:
                     encode_cards(row, masks[i], thoughtful, cards[i])
+                else:
+                    encode_board(row, masks[i], thoughtful, boards[i])
             else:
                 mark(legal[i], count, 1, masks[i])
-                if boards.shape[0] == 0:
-                    mark_moves(legal[i], count, 1.0, cards[i])
+                if cards.shape[0] > 0:
+                    mark_moves(legal[i], count, 1, cards[i])
+                    update_cards(row, record, cards[i])
+                else:
+                    update_board(row, record, boards[i])
         facts[_SCORE, i] = load64(row, SCORE)
         facts[_MOVES, i] = load64(row, MOVES)
         facts[_UP, i] = engine.foundation_cards(row)
@@ -168,6 +165,8 @@ class _Crew:
 
     def __init__(self, number: int) -> None:
         self._number = number
+        # A forked process has a copy of this, but none of the threads.
+        self.process = os.getpid()
         self._slices: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
         self._counts: SimpleQueue[tuple[int, int]] = SimpleQueue()
         for _ in range(number):
@@ -200,6 +199,21 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
     ``action_mask`` int8 (N, 416), ``score``, ``moves``, ``deal_number``, ``foundation_cards`` and
     ``face_down`` int64 (N,), ``is_success`` bool (N,), ``code`` and, where an action was refused,
     ``rejection`` and ``rejection_text`` as objects. Game i draws its deals from the stream of ``seed + i``.
+
+    With ``deals=`` the games walk through these together: whichever begins an episode takes the next, so each deal is
+    dealt exactly once, however long its game. ``infos["deal_index"]``, int64 (N,), is its place in `deals`. When none
+    is left, a game that would begin stands at an empty table instead: its deal index is -1, nothing ends or is earned
+    there, and actions are ignored. `finished` turns True with the end of the last episode. Each game's outcome
+    counts once if it is taken where its episode ends, by its deal index::
+
+        env = RussianSolitaireVectorEnv(64, deals=rusol_env.suite("first-1000"))
+        won = np.zeros(1000, bool)
+        observations, infos = env.reset()
+        while not env.finished:
+            actions = ...
+            observations, rewards, terminations, truncations, infos = env.step(actions)
+            ended = terminations | truncations
+            won[infos["deal_index"][ended]] = infos["is_success"][ended]
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it; instances have their own
@@ -226,9 +240,10 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             rules: as for `RussianSolitaireEnv`.
             autoreset_mode: when a finished game is followed by the next; see Gymnasium's `AutoresetMode`.
             threads: how many threads share the games; results do not depend on it.
-            copy: hand out new arrays at every step; False hands out buffers that the next step overwrites.
+            copy: hand out new arrays at every step; False hands out the buffers themselves, for reading only: the
+                next step writes into them what has changed.
             max_episode_steps: what `gymnasium.make_vec` passes on; shortens ``max_steps``.
-            options: the other arguments of `RussianSolitaireEnv`, ``deals`` excepted.
+            options: the other arguments of `RussianSolitaireEnv`. The games walk through ``deals`` together, once.
 
         Raises:
             ValueError: an argument has no valid value.
@@ -283,7 +298,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         self._refused = np.zeros(number, np.bool_)
         self._begun = False
         # What is handed out, made anew at each step unless copy=False.
-        self._observation_shape = (number, *single.observation_space.shape)
+        space = observation_space(single.observation_kind, single.thoughtful)
+        self._observation_shape = (number, *space.shape)
         self._make_buffers()
         # Stands for the kind of observation that is not asked for.
         other = Observation.BOARD if single.observation_kind is Observation.CARDS else Observation.CARDS
@@ -488,9 +504,14 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         )
         if len(self._slices) == 1:
             return _advance(0, self.num_envs, *arguments)
-        if self._crew is None:
+        if self._crew is None or self._crew.process != os.getpid():
             self._crew = _Crew(len(self._slices) - 1)
-        counts = self._crew.run([(*slice_, *arguments) for slice_ in self._slices])
+        try:
+            counts = self._crew.run([(*slice_, *arguments) for slice_ in self._slices])
+        except BaseException:
+            # Interrupted: what these threads still send belongs to no later step.
+            self.close_extras()
+            raise
         return sum(ended for ended, _ in counts), sum(refused for _, refused in counts)
 
     def _give(self, i: int, deal: int | Arrangement | None) -> None:
