@@ -127,7 +127,8 @@ def kernel(function: F) -> F:
     # A kernel that makes no arrays counts no references: for each `rows[i]` that takes two locked instructions, in
     # all two thirds of the time of a step. (Numba's name for it has an underscore; its own libraries use it.)
     counted = not _MAKERS.isdisjoint(function.__code__.co_names)
-    compiled: Any = numba.njit(nogil=True, error_model="numpy", forceinline=True, _nrt=counted)(function)
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": counted}
+    compiled: Any = numba.njit(**options)(function)
     if not hasattr(compiled, "_cache"):
         raise ImportError("NUMBA_DISABLE_JIT is set, and rusol_env's kernels run compiled only: unset it")
     try:

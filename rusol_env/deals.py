@@ -272,7 +272,7 @@ def check_streams(streams: Any, number: int | None = None) -> None:
         or number not in (None, len(array))
         or not (array.flags.writeable and array.flags.c_contiguous)
     ):
-        kind = repr(streams) if array is None else f"{array.dtype} {array.shape}"
+        kind = repr(cast(object, streams)) if array is None else f"{array.dtype} {array.shape}"
         size = "N" if number is None else number
         raise ValueError(
             f"the streams are {kind}: they must be uint64 ({size},), writeable and in one piece, "

@@ -93,7 +93,7 @@ def _warn_farming() -> None:
     )
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
     if type(value) not in (bool, np.bool_):
         raise ValueError(f"{name} is {value!r}: it must be True or False")
     return bool(value)
@@ -246,9 +246,9 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.observation_kind: Final = option("observation", observation, Observation)
         self.reward_kind: Final = option("reward", reward, Reward)
         self.split: Final = option("split", split, Split)
-        self.take_back: Final = _flag("take_back", take_back)
-        self.idle_moves: Final = _flag("idle_moves", idle_moves)
-        self.thoughtful: Final = _flag("thoughtful", thoughtful)
+        self.take_back: Final = flag("take_back", take_back)
+        self.idle_moves: Final = flag("idle_moves", idle_moves)
+        self.thoughtful: Final = flag("thoughtful", thoughtful)
         self.max_steps: Final = check_whole("max_steps", max_steps, 1)
         self.illegal_reward: Final = _finite("illegal_reward", illegal_reward)
         self.deals: Final = None if deals is None else _read_deals(deals, self.rules)

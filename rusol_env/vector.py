@@ -32,7 +32,7 @@ from rusol_env.deals import (
     write_code,
 )
 from rusol_env.engine import MAX_LEGAL, MOVES, NUM_ACTIONS, NUM_CARDS, SCORE
-from rusol_env.env import RussianSolitaireEnv, draw, read_options, refusal
+from rusol_env.env import RussianSolitaireEnv, draw, flag, read_options, refusal
 from rusol_env.episode import IGNORED, REFUSED, fill_mask, mark, try_action
 from rusol_env.observe import (
     Observation,
@@ -262,7 +262,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             modes = ", ".join(repr(mode.value) for mode in AutoresetMode)
             raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}: use one of {modes}") from None
         self.threads = check_whole("threads", threads, 1)
-        self.copy = copy
+        self.copy = flag("copy", copy)
         # A single game that holds the options, read and checked where they are defined; it is never played.
         single = RussianSolitaireEnv(rules, **options)
         self.single = single
@@ -623,7 +623,10 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         return [first + i for i in range(self.num_envs)]
 
     def _read_actions(self, actions: Any) -> NDArray[np.int64]:
-        chosen = np.asarray(actions)
+        try:
+            chosen = np.asarray(actions)
+        except ValueError:
+            raise InvalidAction(f"the actions are no array: they must be whole numbers ({self.num_envs},)") from None
         if chosen.shape != (self.num_envs,) or chosen.dtype.kind not in "iu":
             raise InvalidAction(
                 f"the actions are {chosen.dtype} {chosen.shape}: they must be whole numbers ({self.num_envs},)"

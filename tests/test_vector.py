@@ -46,7 +46,7 @@ def assert_same(ours: Any, theirs: Any, where: str = "") -> None:
                 assert_same(ours_one, theirs_one, where)
         else:
             assert ours.tobytes() == theirs.tobytes(), where
-    elif isinstance(theirs, tuple):
+    elif isinstance(theirs, (tuple, list)):
         for place, (ours_one, theirs_one) in enumerate(zip(ours, theirs, strict=True)):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             assert_same(ours_one, theirs_one, f"{where}[{place}]")
     else:
@@ -168,7 +168,16 @@ def test_copies_go_on_alike(clone: Any) -> None:
         ({"num_envs": 2, "threads": 0}, "threads is 0"),
         ({"num_envs": 2, "autoreset_mode": "Never"}, "use one of 'NextStep', 'SameStep', 'Disabled'"),
         ({"num_envs": 2, "rules": "bridge"}, "unknown rules"),
-        ({"num_envs": 2, "deals": [1]}, "draws its deals by seed"),
+        ({"num_envs": -1}, "num_envs is -1"),
+        ({"num_envs": "many"}, "num_envs is 'many'"),
+        ({"num_envs": True}, "num_envs is True"),
+        ({"num_envs": 2, "deals": []}, "deals is empty"),
+        ({"num_envs": 2, "deals": 5}, "deals is 5"),
+        ({"num_envs": 2, "deals": "first-10"}, "deals is 'first-10'"),
+        ({"num_envs": 2, "deals": [1, -1]}, "-1 is not a deal number"),
+        ({"num_envs": 2, "deals": ["RU1-R-AAAAAAA"]}, "is for relaxed rules"),
+        ({"num_envs": 2, "deals": [None]}, "None is not a deal"),
+        ({"num_envs": 2, "copy": "no"}, "copy is 'no'"),
         ({"num_envs": 2, "max_episode_steps": 0}, "max_episode_steps is 0"),
     ],
 )
@@ -184,10 +193,25 @@ def test_bad_steps_and_resets_are_refused_and_change_nothing() -> None:
         env.step(np.zeros(3, np.int64))
     with pytest.raises(ResetNeeded):
         env.reset(options={"reset_mask": np.array([True, False, False])})
+    with pytest.raises(ResetNeeded):
+        env.sample_legal(np.zeros(3, np.uint64))
     env.reset(seed=0)
     before = pickle.dumps(env)
     bad: Any
-    for bad in (np.zeros(2, np.int64), np.zeros((3, 1), np.int64), np.zeros(3), [0, 1, 416], [0, 1, -1], None, "abc"):
+    for bad in (
+        np.zeros(2, np.int64),
+        np.zeros((3, 1), np.int64),
+        np.zeros(3),
+        np.zeros(3, np.bool_),
+        np.array([0, 1, 2**64 - 1], np.uint64),
+        [0, 1, 416],
+        [0, 1, -1],
+        [0, 1, 2**70],
+        [[0], [1, 2], [3]],
+        5,
+        None,
+        "abc",
+    ):
         with pytest.raises(InvalidAction):
             env.step(bad)
     for bad in ([1, 2], -1, 2**64 - 2, [1, 2, "x"], 1.5, np.array(5.0)):
@@ -201,6 +225,13 @@ def test_bad_steps_and_resets_are_refused_and_change_nothing() -> None:
             env.reset(options={"reset_mask": bad})
     with pytest.raises(ValueError, match="unknown reset option"):
         env.reset(options={"deal": 1})
+    with pytest.raises(ValueError, match="not a deal number"):
+        env.reset(seed=4, options={"deal_number": -1})
+    fixed = np.zeros(3, np.uint64)
+    fixed.flags.writeable = False
+    for bad in (None, [0, 1, 2], np.zeros(3, np.int64), np.zeros(2, np.uint64), np.zeros((3, 1), np.uint64), fixed):
+        with pytest.raises(ValueError, match=r"uint64 \(3,\)"):
+            env.sample_legal(bad)
     assert pickle.dumps(env) == before
 
 
@@ -232,17 +263,3 @@ def test_games_have_different_deals_and_render() -> None:
     assert pictures is not None
     assert len(set(pictures)) == 64
     assert pictures[0].startswith("yukon  score 0")
-
-
-def test_gymnasium_wrappers_take_it() -> None:
-    from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics
-
-    env: Any = NormalizeReward(RecordEpisodeStatistics(make(4, max_steps=20)))
-    _, infos = env.reset(seed=0)
-    chance = random.Random(0)
-    episodes = 0
-    for _ in range(60):
-        _, rewards, _, _, infos = env.step(choose(chance, infos["action_mask"]))
-        assert np.isfinite(rewards).all()
-        episodes += int(infos.get("_episode", np.zeros(1)).sum())
-    assert episodes > 4
