@@ -26,7 +26,7 @@ WRAPPERS: dict[str, Any] = {
     "RecordEpisodeStatistics": wrappers.RecordEpisodeStatistics,
     "NormalizeReward": wrappers.NormalizeReward,
     "NormalizeObservation": wrappers.NormalizeObservation,
-    "RescaleObservation": partial(wrappers.RescaleObservation, min_obs=-1.0, max_obs=1.0),
+    "RescaleObservation": partial(wrappers.RescaleObservation, min_obs=np.float32(-1), max_obs=np.float32(1)),
     "FlattenObservation": wrappers.FlattenObservation,
     "ClipReward": partial(wrappers.ClipReward, min_reward=0, max_reward=5),
     "DictInfoToList": wrappers.DictInfoToList,
