@@ -232,7 +232,7 @@ def _entries(rules: Rules, sizes: tuple[int, ...]) -> Iterator[_Entry]:
         yield _Entry("single, gymnasium.make", 1, seen, 1, partial(scalar, rules, seen))
         yield _Entry("SyncVectorEnv", largest, seen, 1, partial(gymnasiums, SyncVectorEnv, rules, seen, largest))
         for envs in sizes:
-            for threads in sorted({1, cores}):
+            for threads in sorted({1, min(cores, envs)}):
                 yield _Entry("native", envs, seen, threads, partial(native, rules, seen, envs, threads=threads))
             yield _Entry("native, copy=False", envs, seen, 1, partial(native, rules, seen, envs, copy=False))
         yield _Entry("SB3VecEnv", LEARNERS, seen, 1, partial(adapter, rules, seen, LEARNERS))

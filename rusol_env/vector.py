@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from functools import cached_property
 from itertools import pairwise
 from queue import SimpleQueue
 from threading import Thread
@@ -14,6 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 from gymnasium.error import InvalidAction, ResetNeeded
+from gymnasium.spaces import Space
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -271,7 +273,6 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         self.single_action_space = single.action_space
         self.single_observation_space = single.observation_space
         self.action_space = batch_space(single.action_space, self.num_envs)
-        self.observation_space = batch_space(single.observation_space, self.num_envs)
         number = self.num_envs
         # The games. int8 (N, ROW): see rusol_env.engine
         self._rows = engine.new_rows(number, single.rules)
@@ -311,6 +312,11 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         self._every.flags.writeable = False
         self._slices = list(pairwise(np.linspace(0, number, min(self.threads, number) + 1).astype(int).tolist()))
         self._crew: _Crew | None = None
+
+    @cached_property
+    def observation_space(self) -> Space[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The space of batched observations; made when it is first asked for, since it takes more memory than they do."""
+        return batch_space(self.single_observation_space, self.num_envs)
 
     @property
     def finished(self) -> bool:
