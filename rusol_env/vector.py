@@ -315,8 +315,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
 
     @cached_property
     def observation_space(self) -> Space[Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The space of batched observations; made when it is first asked for, since it takes more memory than they do."""
-        return batch_space(self.single_observation_space, self.num_envs)
+        """The space of batched observations; made when first asked for, since it takes more memory than they do."""
+        return batch_space(self.single.observation_space, self.num_envs)
 
     @property
     def finished(self) -> bool:

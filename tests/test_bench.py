@@ -21,7 +21,6 @@ def test_a_way_counts_its_steps_and_runs_for_its_time() -> None:
     speed = way(0.01)
     assert speed > 0
     made = (len(calls) - 1) * 7
-    assert made % 7 == 0
     # Its own clock: at least the time asked for has passed.
     assert made / speed >= 0.01
 

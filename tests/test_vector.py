@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import random
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -263,3 +266,65 @@ def test_games_have_different_deals_and_render() -> None:
     assert pictures is not None
     assert len(set(pictures)) == 64
     assert pictures[0].startswith("yukon  score 0")
+
+
+def test_an_interrupted_step_leaves_no_answer_to_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rusol_env import vector
+
+    advance: Any = vector._advance  # pyright: ignore[reportPrivateUsage]
+
+    def interrupted(start: int, *arguments: Any) -> Any:
+        if start == 0:
+            raise KeyboardInterrupt
+        return advance(start, *arguments)
+
+    env = make(6, threads=3, max_steps=3)
+    streams = np.arange(6, dtype=np.uint64)
+    env.reset(seed=0)
+    env.step(env.sample_legal(streams))
+    with monkeypatch.context() as patched:
+        patched.setattr(vector, "_advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            env.step(env.sample_legal(streams))
+    ends = 0
+    for _ in range(12):
+        _, _, terminations, truncations, _ = env.step(env.sample_legal(streams))
+        ends += int((terminations | truncations).sum())
+        # How many episodes ended is what the threads answer.
+        assert env._any_over == (terminations | truncations).any()  # pyright: ignore[reportPrivateUsage]
+    assert ends > 6
+    env.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    script = (
+        "import os, numpy as np, rusol_env\n"
+        "env = rusol_env.RussianSolitaireVectorEnv(4, threads=2)\n"
+        "env.reset(seed=0)\n"
+        "env.step(np.zeros(4, np.int64))\n"
+        "child = os.fork()\n"
+        "observations, *_ = env.step(np.zeros(4, np.int64))\n"
+        "if child == 0:\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "0\n"
+
+
+def test_actions_drawn_by_the_batch_are_legal_and_each_equally_likely() -> None:
+    env = make(4, rules="relaxed")
+    _, infos = env.reset(options={"deal_number": 33})
+    legal = np.flatnonzero(infos["action_mask"][0])
+    streams = np.arange(4, dtype=np.uint64)
+    drawn = np.concatenate([env.sample_legal(streams) for _ in range(3000)])
+    found, counts = np.unique(drawn, return_counts=True)
+    assert found.tolist() == legal.tolist()
+    # Five standard deviations of a binomial count.
+    expected = len(drawn) / len(legal)
+    assert np.abs(counts - expected).max() < 5 * np.sqrt(expected)
+    again = np.arange(4, dtype=np.uint64)
+    assert np.concatenate([env.sample_legal(again) for _ in range(3000)]).tobytes() == drawn.tobytes()
