@@ -65,7 +65,8 @@ def speed_table() -> str:
     machine = document["machine"]
     lines += ["", f"Start-up: {times}. {machine['cores']} cores, Python {machine['python']}, Numba {machine['numba']}."]
     sizes = ", ".join(f"{size} MiB ({kind})" for kind, size in document["memory_of_8192_games_mib"].items())
-    lines += ["", f"Memory of 8192 games beyond the import, at the most: {sizes}."]
+    if sizes:
+        lines += ["", f"Memory of 8192 games beyond the import, at the most: {sizes}."]
     if document["env_share_of_rollout"]:
         shares = ", ".join(f"{share:.1%} ({kind})" for kind, share in document["env_share_of_rollout"].items())
         lines += [

@@ -264,7 +264,7 @@ def check_streams(streams: Any, number: int | None = None) -> None:
     Raises:
         ValueError: it is no writeable uint64 (number,).
     """
-    array = cast(NDArray[Any], streams) if isinstance(streams, np.ndarray) else None
+    array = cast("NDArray[Any]", streams) if isinstance(streams, np.ndarray) else None
     if (
         array is None
         or array.dtype != np.uint64
