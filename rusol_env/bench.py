@@ -133,7 +133,7 @@ def rollout(rules: Rules, observation: str, envs: int, shares: list[float]) -> W
     module, contrib = import_module("rusol_env.sb3"), import_module("sb3_contrib")
     callbacks = import_module("stable_baselines3.common.callbacks")
     spent = {"env": 0.0, "rollout": 0.0}
-    length = 8
+    length = 4
 
     def counted(call: Callable[..., Any]) -> Callable[..., Any]:
         def counting(*arguments: Any, **options: Any) -> Any:
