@@ -26,10 +26,12 @@ from rusol_env.deals import (
 from rusol_env.env import RussianSolitaireEnv
 from rusol_env.evaluate import Evaluation, evaluate, save
 from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action, encode_action, parse_move
+from rusol_env.labels import Verdict, labels
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
-from rusol_env.solver import Solution, Solver, Verdict, solve
+from rusol_env.solve_many import Verdicts, solve_many
+from rusol_env.solver import Solution, Solver, solve
 from rusol_env.vector import RussianSolitaireVectorEnv
 
 __all__ = [
@@ -57,6 +59,7 @@ __all__ = [
     "Split",
     "Suite",
     "Verdict",
+    "Verdicts",
     "Visible",
     "arrangement",
     "deal_arrangement",
@@ -67,12 +70,14 @@ __all__ = [
     "encode_action",
     "encode_code",
     "evaluate",
+    "labels",
     "parse_move",
     "pysolfc_arrangement",
     "read_deals",
     "sample_legal",
     "save",
     "solve",
+    "solve_many",
     "suite",
 ]
 

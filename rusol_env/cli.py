@@ -7,6 +7,7 @@ import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,17 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from rusol_env.deals import check_seed, check_whole, deal_arrangement, decode_code, encode_code, suite
+from rusol_env.deals import (
+    Arrangement,
+    Suite,
+    check_seed,
+    check_whole,
+    deal_arrangement,
+    decode_code,
+    encode_code,
+    read_deals,
+    suite,
+)
 from rusol_env.evaluate import (
     FORMATS,
     class_name,
@@ -27,10 +38,13 @@ from rusol_env.evaluate import (
     versions,
 )
 from rusol_env.game import Game
+from rusol_env.labels import Verdict
 from rusol_env.observe import Visible
 from rusol_env.policies import POLICIES, policy_named
 from rusol_env.render import ansi
 from rusol_env.rules import VARIANTS, Rules, rules_named
+from rusol_env.solve_many import solve_many
+from rusol_env.solver import DEFAULT_NODE_LIMIT, Solver
 
 app = typer.Typer(
     name="rusol",
@@ -97,7 +111,13 @@ def evaluate_policy(
         list[str] | None,
         typer.Option(help=f"The rule set: {', '.join(VARIANTS)}; give it again for more rows.", show_default="classic"),
     ] = None,
-    deals: Annotated[int, typer.Option(help="Play the suite first-N: the evaluation deals 0 to N-1.")] = 1000,
+    deals: Annotated[
+        int | None,
+        typer.Option(help="Play the suite first-N: the evaluation deals 0 to N-1.", show_default="1000"),
+    ] = None,
+    suite_name: Annotated[
+        str | None, typer.Option("--suite", help="Play a suite: first-N or winnable-N.", show_default=False)
+    ] = None,
     seed: Annotated[int, typer.Option(help="What the policy's chance is drawn from.")] = 0,
     max_steps: Annotated[int, typer.Option(help="Stop a game after so many steps.")] = 500,
     out: Annotated[
@@ -114,11 +134,14 @@ def evaluate_policy(
         typer.Option("--json", help='Print one JSON document ({"results": […]} for several rule sets).'),
     ] = False,
 ) -> None:
-    """Play the first N evaluation deals with a policy and report how it did."""
+    """Play evaluation deals with a policy and report how it did."""
     # Everything that can be refused is refused before the first game.
     chosen = list(dict.fromkeys(rules_named(name) for name in rules or ["classic"]))
     player = policy_named(policy)
-    chosen_suite = suite(f"first-{check_whole('--deals', deals, 1)}")
+    if deals is not None and suite_name is not None:
+        raise ValueError("name the deals in one way: --deals N or --suite NAME")
+    named = suite_name or f"first-{check_whole('--deals', 1000 if deals is None else deals, 1)}"
+    suites = {rule_set: suite(named, rule_set) for rule_set in chosen}
     check_seed(seed)
     check_whole("--max-steps", max_steps, 1)
     if table_format not in FORMATS:
@@ -127,11 +150,11 @@ def evaluate_policy(
     if out is not None:
         prepare_folder(out, table_format)
         for rule_set in chosen if not force else []:
-            path = summary_path(out, policy, rule_set, chosen_suite.name, seed)
+            path = summary_path(out, policy, rule_set, suites[rule_set].name, seed)
             settings = {
                 "policy_class": class_name(player),
                 "rules": rule_set.name,
-                "deals": deals,
+                "deals": len(suites[rule_set]),
                 "seed": seed,
                 "max_steps": max_steps,
                 "table": path.with_suffix(f".{table_format}").name,
@@ -142,24 +165,16 @@ def evaluate_policy(
                 print(f"rusol: {path} is there already and was not played again (--force does)", file=sys.stderr)
                 found[rule_set] = earlier
     summaries: list[dict[str, Any]] = []
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
+    with _progress() as bar:
         for rule_set in chosen:
             if rule_set in found:
                 summaries.append(found[rule_set])
                 continue
-            task = bar.add_task(f"{policy}, {rule_set.name}", total=len(chosen_suite))
+            task = bar.add_task(f"{policy}, {rule_set.name}", total=len(suites[rule_set]))
             result = evaluate(
                 policy,
                 rule_set,
-                chosen_suite,
+                suites[rule_set],
                 seed=seed,
                 max_steps=max_steps,
                 progress=lambda done, task=task: bar.update(task, completed=done),
@@ -174,17 +189,38 @@ def evaluate_policy(
     if as_json:
         _print_json(summaries[0] if len(summaries) == 1 else {"results": summaries})
     else:
-        # In a pipe there is no width to fit into, and rich would cut the cells to 80 columns.
-        console = Console() if sys.stdout.isatty() else Console(width=120)
-        console.print(_results_table(summaries))
+        _print_table(_results_table(summaries))
+
+
+def _progress() -> Progress:
+    """A progress bar on a terminal; nothing in a pipe."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def _tight_table(title: str) -> Table:
+    """A table that fits a terminal of 80 columns."""
+    return Table(title=title, title_justify="left", box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
+
+
+def _print_table(table: Table) -> None:
+    # In a pipe there is no width to fit into, and rich would cut the cells to 80 columns.
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console.print(table)
 
 
 def _results_table(summaries: list[dict[str, Any]]) -> Table:
     first = summaries[0]
     title = f"{first['policy']} on {first['suite']}, seed {first['seed']}"
-    # Tight, so that it fits a terminal of 80 columns.
-    table = Table(title=title, title_justify="left", box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
-    for heading in ("rules", "wins", "win rate", "95 % interval", "cut off", "score ± s.e.", "steps", "games/s"):
+    table = _tight_table(title)
+    for heading in ("rules", "wins", "win rate", "95 % interval", "of winnable", "score ± s.e.", "steps", "games/s"):
         table.add_column(heading, justify="left" if heading == "rules" else "right", no_wrap=True)
     for row in summaries:
         low, high = row["win_rate_ci95"]
@@ -194,7 +230,7 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
             f"{row['wins']:,}",
             f"{row['win_rate']:.2%}",
             f"{low:.1%} to {high:.1%}",
-            f"{row['truncated']:,}",
+            "" if row.get("wins_of_winnable") is None else f"{row['wins_of_winnable']:.1%}",
             f"{row['mean_score']:.1f}" + ("" if error is None else f" ± {error:.1f}"),
             f"{row['mean_steps']:.1f}",
             f"{row['games_per_second']:,.0f}",
@@ -229,6 +265,179 @@ def measure_speed(
     console.print(table(document))
     for gone in document["skipped"]:
         console.print(f"skipped: {gone['what']} ({gone['why']})")
+
+
+@app.command("solve")
+def solve_deals(
+    codes: Annotated[
+        list[str] | None, typer.Argument(help="Game codes such as RU1-C-AAAAABB.", show_default=False)
+    ] = None,
+    deals: Annotated[
+        int | None, typer.Option(help="Solve the suite first-N: the evaluation deals 0 to N-1.", show_default=False)
+    ] = None,
+    suite_name: Annotated[
+        str | None, typer.Option("--suite", help="Solve a suite: first-N or winnable-N.", show_default=False)
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Solve the deals of a JSON-lines file of arrangements.", show_default=False)
+    ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"For --deals and --suite: {', '.join(VARIANTS)}; give it again for more.", show_default="classic"
+        ),
+    ] = None,
+    node_limit: Annotated[
+        int, typer.Option(help="Leave a deal undecided after so many positions.")
+    ] = DEFAULT_NODE_LIMIT,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Leave a deal undecided after so many seconds.", show_default=False)
+    ] = None,
+    take_back: Annotated[bool, typer.Option("--take-back", help="Cards may come back from foundations.")] = False,
+    workers: Annotated[int | None, typer.Option(help="Threads for a suite.", show_default="one a core")] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the verdicts of a suite there; the same command goes on where it stopped.", show_default=False
+        ),
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Play each solution's text, move by move, as a game.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document with all moves.")] = False,
+) -> None:
+    """Say of each deal whether it can be won when all cards are known, and how."""
+    if sum((bool(codes), deals is not None, suite_name is not None, file is not None)) != 1:
+        raise ValueError("name the deals in one way: codes, --deals N, --suite NAME or --file FILE")
+    of_suite = deals is not None or suite_name is not None
+    if rules and not of_suite:
+        raise ValueError("--rules goes with --deals and --suite: a code or a line of a file says its own rules")
+    alone = as_json or verify or time_limit is not None
+    if not of_suite or alone:
+        for option_, given in (("--workers", workers), ("--folder", folder)):
+            if given is not None:
+                raise ValueError(f"{option_} is for suites, without --json, --verify and --time-limit")
+    chosen = list(dict.fromkeys(rules_named(name) for name in rules or ["classic"]))
+    named = f"first-{check_whole('--deals', deals, 1)}" if deals is not None else suite_name
+    suites = [(rule_set, suite(named, rule_set)) for rule_set in chosen] if named is not None else []
+    if suites and not alone:
+        _solve_suites(suites, node_limit, take_back, workers, folder)
+        return
+    questions: list[tuple[dict[str, str], Rules, Any, Any]] = []
+    for rule_set, numbers in suites:
+        questions += [({"code": encode_code(number, rule_set)}, rule_set, number, None) for number in numbers]
+    for code in codes or []:
+        rule_set, number = decode_code(code)
+        questions.append(({"code": encode_code(number, rule_set)}, rule_set, number, None))
+    for record in [] if file is None else read_deals(file):
+        questions.append(({"id": record.id}, record.rules, record.arrangement, record.fields.get("verdict")))
+    _solve_each(questions, node_limit, time_limit, take_back, verify, as_json, show_moves=not of_suite)
+
+
+def _solve_suites(
+    suites: list[tuple[Rules, Suite]], node_limit: int, take_back: bool, workers: int | None, folder: Path | None
+) -> None:
+    table = _tight_table(f"solver on {suites[0][1].name}")
+    for heading in ("rules", "winnable", "share", "95 % interval", "undecided", "nodes", "moves", "ms/deal"):
+        table.add_column(heading, justify="left" if heading == "rules" else "right", no_wrap=True)
+    with _progress() as bar:
+        for rule_set, numbers in suites:
+            task = bar.add_task(rule_set.name, total=len(numbers))
+            found = solve_many(
+                numbers,
+                rule_set,
+                workers=workers,
+                node_limit=node_limit,
+                take_back=take_back,
+                folder=None if folder is None else folder / rule_set.name,
+                progress=lambda done, task=task: bar.update(task, completed=done),
+            ).summary()
+            low, high = found["winnable_rate_ci95"]
+            table.add_row(
+                rule_set.name,
+                f"{found['winnable']:,}",
+                f"{found['winnable_rate']:.2%}",
+                f"{low:.2%} to {high:.2%}",
+                f"{found['undecided']:,}",
+                f"{found['nodes']['mean']:,.0f}",
+                "" if found["moves"] is None else f"{found['moves']['mean']:.1f}",
+                f"{1000 * found['seconds'] / found['deals']:.3f}",
+            )
+    _print_table(table)
+
+
+def _solve_each(
+    questions: list[tuple[dict[str, str], Rules, Any, Any]],
+    node_limit: int,
+    time_limit: float | None,
+    take_back: bool,
+    verify: bool,
+    as_json: bool,
+    *,
+    show_moves: bool,
+) -> None:
+    solvers: dict[Rules, Solver] = {}
+    results: list[dict[str, Any]] = []
+    differ: list[str] = []
+    with _progress() as bar:
+        for name, rule_set, position, expected in bar.track(questions, description="solving"):
+            solver = solvers.setdefault(rule_set, Solver(rule_set, take_back=take_back))
+            found = solver.solve(position, node_limit=node_limit, time_limit=time_limit)
+            moves = [move.ascii for move in found.moves]
+            results.append(
+                {
+                    **name,
+                    "rules": rule_set.name,
+                    "verdict": found.verdict.text,
+                    "moves": moves,
+                    "nodes": found.nodes,
+                    "seconds": found.seconds,
+                }
+            )
+            if verify and moves:
+                _replay(position, rule_set, moves)
+                results[-1]["verified"] = True
+            if expected is not None and expected != found.verdict.text and found.verdict is not Verdict.UNDECIDED:
+                differ.append(next(iter(name.values())))
+            if not as_json:
+                kind = f"{found.verdict.text}, {len(moves)} moves" if moves else found.verdict.text
+                checked = ", verified" if verify and moves else ""
+                typer.echo(
+                    f"{next(iter(name.values()))}  {rule_set.name}: {kind}; "
+                    f"{found.nodes:,} positions, {1000 * found.seconds:.1f} ms{checked}"
+                )
+                if show_moves and moves:
+                    # No line ends inside a move.
+                    text = ", ".join(moves).replace(" > ", "\0>\0")
+                    typer.echo(fill(text, 100, initial_indent="  ", subsequent_indent="  ").replace("\0", " "))
+    seconds = [result["seconds"] for result in results]
+    summary: dict[str, Any] = {
+        "deals": len(results),
+        **{verdict.text: sum(result["verdict"] == verdict.text for result in results) for verdict in Verdict},
+        "mean_seconds": sum(seconds) / max(1, len(seconds)),
+        "most_seconds": max(seconds, default=0.0),
+        "differ_from_file": differ,
+        "versions": versions(),
+    }
+    if as_json:
+        _print_json({"results": results, "summary": summary})
+    elif len(results) > 1:
+        counts = ", ".join(f"{summary[verdict.text]} {verdict.text}" for verdict in Verdict)
+        typer.echo(
+            f"{len(results)} deals: {counts}; {1000 * summary['mean_seconds']:.2f} ms on average, "
+            f"{summary['most_seconds']:.2f} s at the most"
+        )
+    if differ:
+        raise ValueError(f"the verdict is not the file's for {', '.join(differ)}: one of the two solvers is wrong")
+
+
+def _replay(position: Any, rules: Rules, moves: list[str]) -> None:
+    """Play printed moves as a person would type them; a solution that does not win is a bug."""
+    game = Game(position, rules) if isinstance(position, Arrangement) else Game.from_number(position, rules)
+    for move in moves:
+        game.play(move)
+    if not game.won:
+        raise RuntimeError(f"the solution of {position} does not win: please report it")
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rusol_env._jit import int64, kernel
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS, card_text, parse_card, suit_of
+from rusol_env.labels import Verdict, labels
 from rusol_env.rules import DEAL_FACE_DOWN, DEAL_HEIGHTS, NUM_COLUMNS, VARIANTS, Rules, rules_named
 
 PREFIX: Final = "RU1"
@@ -394,18 +395,32 @@ class Suite(Sequence[int]):
         return iter(self.numbers)
 
 
-def suite(name: str) -> Suite:
-    """The suite of that name: ``"first-N"`` is the evaluation deals 0 to N - 1.
+def suite(name: str, rules: str | Rules | None = None) -> Suite:
+    """The suite of that name.
+
+    ``"first-N"`` is the evaluation deals 0 to N - 1; ``"winnable-N"`` the first N evaluation deals that can be won
+    under `rules`, by the labels that the package ships (`rusol_env.labels`).
 
     Raises:
-        ValueError: there is no suite of that name.
+        ValueError: there is no suite of that name or size, or the rules that it needs were not given.
     """
-    kind, _, count = str(name).strip().lower().partition("-")
-    if kind != "first" or not (count.isascii() and count.isdigit()):
-        raise ValueError(f"unknown suite {name!r}: use 'first-N', as in 'first-1000'")
-    if not 1 <= int(count) <= NUM_EVAL_DEALS:
-        raise ValueError(f"the suite {name!r} has no such size: N goes from 1 to {NUM_EVAL_DEALS}")
-    return Suite(f"first-{int(count)}", range(int(count)))
+    kind, _, digits = str(name).strip().lower().partition("-")
+    if kind not in ("first", "winnable") or not (digits.isascii() and digits.isdigit()):
+        raise ValueError(f"unknown suite {name!r}: use 'first-N' or 'winnable-N', as in 'first-1000'")
+    count = int(digits)
+    if kind == "first":
+        if not 1 <= count <= NUM_EVAL_DEALS:
+            raise ValueError(f"the suite {name!r} has no such size: N goes from 1 to {NUM_EVAL_DEALS}")
+        return Suite(f"first-{count}", range(count))
+    if rules is None:
+        raise ValueError(f"the suite {name!r} depends on the rules: say which")
+    winnable = np.flatnonzero(labels(rules_named(rules)) == Verdict.WINNABLE)
+    if not 1 <= count <= len(winnable):
+        raise ValueError(
+            f"the suite {name!r} has no such size: under {rules_named(rules).name} rules "
+            f"N goes from 1 to {len(winnable)}"
+        )
+    return Suite(f"winnable-{count}", winnable[:count].tolist())
 
 
 def pysolfc_arrangement(number: int | str) -> Arrangement:

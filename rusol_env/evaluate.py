@@ -28,6 +28,7 @@ from rusol_env._jit import kernel
 from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, read_deal, suite
 from rusol_env.engine import NUM_ACTIONS
 from rusol_env.env import DEFAULT_MAX_STEPS, option
+from rusol_env.labels import Verdict, labels_of
 from rusol_env.observe import Observation
 from rusol_env.policies import Policy, policy_named
 from rusol_env.rules import CLASSIC, Rules, rules_named
@@ -102,12 +103,16 @@ class Evaluation:
     def summary(self) -> dict[str, Any]:
         """The figures, ready for JSON.
 
-        ``winnable`` and ``wins_of_winnable`` are None until a solver says which deals can be won;
-        ``dead_ends`` and ``truncated`` count the games not won; ``mean_score_se`` is the standard
-        error of the mean, None for a single deal.
+        ``winnable`` counts the deals that the shipped labels (`rusol_env.labels`) call winnable, ``undecided`` those
+        that they leave open, and ``wins_of_winnable`` is the share of the winnable ones that were won; all None if
+        a deal of the suite has no label. ``dead_ends`` and ``truncated`` count the games not won; ``mean_score_se``
+        is the standard error of the mean, None for a single deal.
         """
         deals = len(self.numbers)
         truncated = int(self.truncated.sum())
+        labels = labels_of(self.numbers, self.rules)
+        winnable = None if labels is None else labels == Verdict.WINNABLE
+        of_winnable = None if winnable is None or not winnable.any() else self.won[winnable]
         return {
             "policy": self.policy,
             "policy_class": self.policy_class,
@@ -117,8 +122,12 @@ class Evaluation:
             "wins": self.wins,
             "win_rate": self.wins / deals,
             "win_rate_ci95": list(wilson_interval(self.wins, deals)),
-            "winnable": None,
-            "wins_of_winnable": None,
+            "winnable": None if winnable is None else int(winnable.sum()),
+            "undecided": None if labels is None else int((labels == Verdict.UNDECIDED).sum()),
+            "wins_of_winnable": None if of_winnable is None else float(of_winnable.mean()),
+            "wins_of_winnable_ci95": None
+            if of_winnable is None
+            else list(wilson_interval(int(of_winnable.sum()), len(of_winnable))),
             "dead_ends": deals - self.wins - truncated,
             "truncated": truncated,
             "mean_score": float(self.scores.mean()),
@@ -182,7 +191,7 @@ def evaluate(
         policy = policy_named(policy, seed)
     if not isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"{policy!r} is not a policy: give the name of one, or an instance of a rusol_env.Policy")
-    deals = _read_suite(deals, rules)
+    deals = read_suite(deals, rules)
     name, numbers = deals.name, np.array(deals.numbers, np.int64)
     kind = option("observation", policy.observation, Observation)
 
@@ -231,11 +240,16 @@ def class_name(policy: Policy) -> str:
     return f"{type(policy).__module__}.{type(policy).__qualname__}"
 
 
-def _read_suite(deals: Any, rules: Rules) -> Suite:
+def read_suite(deals: Any, rules: Rules) -> Suite:
+    """A suite from itself, its name, N for ``first-N``, or a sequence of deal numbers or codes.
+
+    Raises:
+        ValueError: `deals` is none of these.
+    """
     if isinstance(deals, Suite):
         return deals
     if isinstance(deals, str):
-        return suite(deals)
+        return suite(deals, rules)
     if is_whole(deals):
         return suite(f"first-{check_whole('the number of deals', deals, 1)}")
     if not isinstance(deals, Iterable):

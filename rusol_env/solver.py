@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -56,25 +55,10 @@ from rusol_env.engine import (
 from rusol_env.engine import COLUMN as COLUMN_AT
 from rusol_env.engine import PLACE as PLACE_AT
 from rusol_env.game import Game, Move, decode_action
+from rusol_env.labels import Verdict
 from rusol_env.rules import CLASSIC, FOUNDATION, NUM_DESTINATIONS, Rules, rules_named
 
 DEFAULT_NODE_LIMIT: Final = 400_000
-
-
-class Verdict(IntEnum):
-    """What the solver says of a position. Its member name in small letters is its name in text."""
-
-    UNWINNABLE = 0
-    """Proved: no sequence of moves wins."""
-    WINNABLE = 1
-    """A winning sequence is known."""
-    UNDECIDED = 2
-    """A limit was hit first. Never to be counted as unwinnable."""
-
-    @property
-    def text(self) -> str:
-        """``"winnable"``, ``"unwinnable"`` or ``"undecided"``."""
-        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
@@ -622,6 +606,7 @@ class Solver:
         )
         self._work = self._small
         _prepare(self._work, take_back)
+        _compile(self._small)
 
     def solve(
         self,
@@ -750,6 +735,27 @@ class Solver:
         if not _wins(self._work, self.take_back, count):
             raise _no_win()
         return self._work.records[:count]
+
+
+_compiled = False
+
+
+def _compile(work: _Work) -> None:
+    """Compile (or load) the kernels, once a process, so that no answer's time holds that."""
+    global _compiled
+    if not _compiled:
+        arrange(work.start, Arrangement(((),) * NUM_COLUMNS, (0,) * NUM_COLUMNS))
+        none = np.zeros(0, np.int64)
+        _easy_deals(work, False, True, 1, none, 0, none.astype(np.int8), none, none.astype(np.int16))
+        _easy(work, False, True, 1)
+        is_lost_by_cases(work.start, False, work.under, work.narrowed, work.hosts, work.states)
+        _tries(work, False, 0, 0)
+        _begin(work, False)
+        _search(work, False, 0)
+        _rehash(work, np.zeros_like(work.table))
+        work.control[_RECORDS] = 0
+        _wins(work, False, _shorten(work, False))
+        _compiled = True
 
 
 def solve(

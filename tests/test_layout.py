@@ -16,7 +16,7 @@ ROOT = PACKAGE.parent
 
 # A module imports from the layers above its own, and from the modules named beside it.
 LAYERS: list[dict[str, set[str]]] = [
-    {"_jit": set(), "cards": set(), "rules": set(), "deals": {"_jit", "cards", "rules"}},
+    {"_jit": set(), "cards": set(), "rules": set(), "labels": {"rules"}, "deals": {"_jit", "cards", "rules", "labels"}},
     {"engine": set()},
     {
         "observe": set(),
@@ -27,7 +27,13 @@ LAYERS: list[dict[str, set[str]]] = [
         "solver": {"deadlock", "game"},
     },
     {"env": set(), "vector": {"env"}},
-    {"policies": set(), "evaluate": {"policies"}, "sb3": set(), "bench": {"policies", "evaluate"}},
+    {
+        "policies": set(),
+        "evaluate": {"policies"},
+        "sb3": set(),
+        "bench": {"policies", "evaluate"},
+        "solve_many": {"evaluate"},
+    },
     {"cli": set()},
     {"__init__": set(), "__main__": set()},
 ]
