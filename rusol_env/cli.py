@@ -381,8 +381,9 @@ def _solve_each(
     differ: list[str] = []
     with _progress() as bar:
         for name, rule_set, position, expected in bar.track(questions, description="solving"):
-            solver = solvers.setdefault(rule_set, Solver(rule_set, take_back=take_back))
-            found = solver.solve(position, node_limit=node_limit, time_limit=time_limit)
+            if rule_set not in solvers:
+                solvers[rule_set] = Solver(rule_set, take_back=take_back)
+            found = solvers[rule_set].solve(position, node_limit=node_limit, time_limit=time_limit)
             moves = [move.ascii for move in found.moves]
             results.append(
                 {

@@ -56,7 +56,7 @@ from rusol_env.engine import COLUMN as COLUMN_AT
 from rusol_env.engine import PLACE as PLACE_AT
 from rusol_env.game import Game, Move, decode_action
 from rusol_env.labels import Verdict
-from rusol_env.rules import CLASSIC, FOUNDATION, NUM_DESTINATIONS, Rules, rules_named
+from rusol_env.rules import CLASSIC, FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules, rules_named
 
 DEFAULT_NODE_LIMIT: Final = 400_000
 
@@ -744,7 +744,8 @@ def _compile(work: _Work) -> None:
     """Compile (or load) the kernels, once a process, so that no answer's time holds that."""
     global _compiled
     if not _compiled:
-        arrange(work.start, Arrangement(((),) * NUM_COLUMNS, (0,) * NUM_COLUMNS))
+        empty: tuple[int, ...] = ()
+        arrange(work.start, Arrangement((empty,) * NUM_COLUMNS, (0,) * NUM_COLUMNS))
         none = np.zeros(0, np.int64)
         _easy_deals(work, False, True, 1, none, 0, none.astype(np.int8), none, none.astype(np.int16))
         _easy(work, False, True, 1)
