@@ -28,6 +28,7 @@ from rusol_env.evaluate import (
 from rusol_env.game import Game
 from rusol_env.observe import Visible
 from rusol_env.policies import POLICIES, policy_named
+from rusol_env.record import Recorder, record_name
 from rusol_env.render import ansi
 from rusol_env.rules import VARIANTS, Rules, rules_named
 
@@ -107,7 +108,11 @@ def evaluate_policy(
         ),
     ] = None,
     table_format: Annotated[str, typer.Option("--format", help=f"Of the rows: {' or '.join(FORMATS)}.")] = "csv",
-    force: Annotated[bool, typer.Option("--force", help="Replace results that --out finds.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Also write a record of each game into this folder (see rusol replay).", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace results and records that are there.")] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help='Print one JSON document ({"results": […]} for several rule sets).'),
@@ -138,8 +143,16 @@ def evaluate_policy(
             }
             earlier = saved_summary(path, settings)
             if earlier is not None:
-                print(f"rusol: {path} is there already and was not played again (--force does)", file=sys.stderr)
+                again = "not written" if record is not None else "not played"
+                print(f"rusol: {path} is there already and was {again} again (--force does)", file=sys.stderr)
                 found[rule_set] = earlier
+    if record is not None:
+        record.mkdir(parents=True, exist_ok=True)
+        for rule_set in chosen if not force else []:
+            for number in chosen_suite:
+                path = record / record_name({"name": policy, "seed": seed}, rule_set, number)
+                if path.exists():
+                    raise FileExistsError(f"{path} is there already: choose another folder, or --force to replace it")
     summaries: list[dict[str, Any]] = []
     with Progress(
         TextColumn("{task.description}"),
@@ -151,10 +164,11 @@ def evaluate_policy(
         disable=not sys.stderr.isatty(),
     ) as bar:
         for rule_set in chosen:
-            if rule_set in found:
+            if rule_set in found and record is None:
                 summaries.append(found[rule_set])
                 continue
             task = bar.add_task(f"{policy}, {rule_set.name}", total=len(chosen_suite))
+            recorder = None if record is None else Recorder()
             result = evaluate(
                 policy,
                 rule_set,
@@ -162,9 +176,14 @@ def evaluate_policy(
                 seed=seed,
                 max_steps=max_steps,
                 progress=lambda done, task=task: bar.update(task, completed=done),
+                watch=recorder,
             )
-            summaries.append(result.summary())
-            if out is not None:
+            if record is not None and recorder is not None:
+                who = {"name": policy, "seed": seed, "class": class_name(player)}
+                for name, game in recorder.records(chosen_suite, rule_set, who):
+                    game.save(record / name, replace=force)
+            summaries.append(found.get(rule_set, result.summary()))
+            if out is not None and rule_set not in found:
                 try:
                     save(result, out, table_format, force=force)
                 except FileExistsError as error:

@@ -16,9 +16,24 @@ ROOT = PACKAGE.parent
 
 # A module imports from the layers above its own, and from the modules named beside it.
 LAYERS: list[dict[str, set[str]]] = [
-    {"_jit": set(), "cards": set(), "rules": set(), "deals": {"_jit", "cards", "rules"}},
+    {
+        "_jit": set(),
+        "files": set(),
+        "cards": set(),
+        "faces": {"cards"},
+        "rules": set(),
+        "deals": {"_jit", "cards", "rules"},
+    },
     {"engine": set()},
-    {"observe": set(), "episode": set(), "game": {"observe"}, "render": {"observe"}},
+    {
+        "observe": set(),
+        "episode": set(),
+        "faces": set(),
+        "render": {"observe", "faces"},
+        "raster": {"render", "faces"},
+        "game": {"observe", "episode", "render"},
+        "record": {"game"},
+    },
     {"env": set(), "vector": {"env"}},
     {"policies": set(), "evaluate": {"policies"}, "sb3": set()},
     {"cli": set()},
