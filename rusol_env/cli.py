@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rusol_env.analysis import TIME_LIMIT, analyse
 from rusol_env.deals import check_seed, check_whole, deal_arrangement, decode_code, encode_code, suite
 from rusol_env.evaluate import (
     FORMATS,
@@ -25,12 +26,18 @@ from rusol_env.evaluate import (
     summary_path,
     versions,
 )
+from rusol_env.files import write_whole
 from rusol_env.game import Game
 from rusol_env.observe import Visible
 from rusol_env.policies import POLICIES, policy_named
-from rusol_env.record import Recorder, record_name
+from rusol_env.record import Record, Recorder, record_name
 from rusol_env.render import ansi
+from rusol_env.replay import document as replay_document
+from rusol_env.replay import html as replay_page
 from rusol_env.rules import VARIANTS, Rules, rules_named
+from rusol_env.server import DEFAULT_PORT, serve
+from rusol_env.table import Table as CardTable
+from rusol_env.terminal import play_in_terminal, print_replay, replay_in_terminal
 
 app = typer.Typer(
     name="rusol",
@@ -47,6 +54,19 @@ _INTERRUPTED = 130
 
 def _print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+
+
+def _progress() -> Progress:
+    """A progress bar on a terminal, and nothing in a pipe."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
 
 
 def _print_versions(wanted: bool) -> None:
@@ -154,15 +174,7 @@ def evaluate_policy(
                 if path.exists():
                     raise FileExistsError(f"{path} is there already: choose another folder, or --force to replace it")
     summaries: list[dict[str, Any]] = []
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
+    with _progress() as bar:
         for rule_set in chosen:
             if rule_set in found and record is None:
                 summaries.append(found[rule_set])
@@ -218,6 +230,79 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
             f"{row['games_per_second']:,.0f}",
         )
     return table
+
+
+@app.command("play")
+def play_game(
+    terminal: Annotated[bool, typer.Option("--terminal", help="Play here, by typed moves.")] = False,
+    code: Annotated[str | None, typer.Option(help="Begin with this deal.", show_default=False)] = None,
+    rules: Annotated[
+        str | None, typer.Option(help="Begin with a new deal under these rules.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to serve on; others than 127.0.0.1 let others in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to serve on; 0 takes a free one.")] = DEFAULT_PORT,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder that keeps the game and the records.", show_default="the user's own")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Play in the browser, or with --terminal here."""
+    if not 0 <= port < 1 << 16:
+        raise ValueError(f"--port is {port}: it must be a whole number from 0 to {(1 << 16) - 1}")
+    table = CardTable(data or Path(typer.get_app_dir("rusol")))
+    if code is not None or rules is not None:
+        table.new(rules, code)
+    if terminal:
+        play_in_terminal(table)
+        return
+
+    def ready(address: str) -> None:
+        typer.echo(f"The game is at {address} (Ctrl-C ends it; the game is kept in {table.folder})")
+        if browser:
+            typer.launch(address)
+
+    try:
+        serve(table, host, port, ready)
+    except KeyboardInterrupt:
+        typer.echo("The game is kept.")
+
+
+@app.command("replay")
+def replay_game(
+    file: Annotated[Path, typer.Argument(help="A record of a game.", show_default=False)],
+    html: Annotated[
+        Path | None, typer.Option(help="Write one page to look at in a browser instead.", show_default=False)
+    ] = None,
+    analysis: Annotated[
+        bool, typer.Option("--analysis/--no-analysis", help="Ask the solver where the game was lost.")
+    ] = True,
+    time_limit: Annotated[float, typer.Option(help="Seconds that the solver may take at each position.")] = TIME_LIMIT,
+    force: Annotated[bool, typer.Option("--force", help="Replace the page that --html finds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print positions and analysis as one JSON document.")] = False,
+) -> None:
+    """Look at a recorded game, step by step, with the solver's verdict at every step."""
+    if not 0 < time_limit < float("inf"):
+        raise ValueError(f"--time-limit is {time_limit}: it must be a number of seconds above 0")
+    if html is not None and html.exists() and not force:
+        raise FileExistsError(f"{html} is there already: choose another name, or --force to replace it")
+    record = Record.load(file)
+    judged = None
+    if analysis:
+        with _progress() as bar:
+            task = bar.add_task("analysis", total=len(record.steps))
+            judged = analyse(record, time_limit=time_limit, progress=lambda done: bar.update(task, completed=done))
+    if html is not None:
+        write_whole(html, replay_page(record, judged).encode(), replace=force)
+    if as_json:
+        _print_json(replay_document(record, judged))
+    elif html is not None:
+        typer.echo(f"{html}: {len(record.steps)} steps")
+    elif sys.stdin.isatty() and sys.stdout.isatty():
+        replay_in_terminal(record, judged)
+    else:
+        print_replay(record, judged)
 
 
 def main(arguments: list[str] | None = None) -> int:

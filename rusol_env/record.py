@@ -234,7 +234,8 @@ class Recorder:
 def record_name(player: Mapping[str, str | int | float], rules: Rules, number: int) -> str:
     """The name of the file with a player's record of a deal."""
     # A player's name is anybody's text: only what is safe in a file name goes into one.
-    who = re.sub(r"[^A-Za-z0-9_-]", "_", "-".join(f"{player[key]}" for key in ("name", "seed") if key in player))
+    who = f"{player['name']}-seed{player['seed']}" if "seed" in player else f"{player['name']}"
+    who = re.sub(r"[^A-Za-z0-9_-]", "_", who)
     return f"{who[:_MAX_TEXT]}-{encode_code(number, rules)}.json"
 
 

@@ -7,11 +7,22 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from html import escape
+from importlib import resources
 from itertools import accumulate
 from typing import Final, NamedTuple
 
 from rusol_env import faces
-from rusol_env.cards import NUM_RANKS, NUM_SUITS, RED_SUITS, SUIT_SYMBOLS, card_name, rank_name, rank_of, suit_of
+from rusol_env.cards import (
+    NUM_CARDS,
+    NUM_RANKS,
+    NUM_SUITS,
+    RED_SUITS,
+    SUIT_SYMBOLS,
+    card_name,
+    rank_name,
+    rank_of,
+    suit_of,
+)
 from rusol_env.faces import Shape
 from rusol_env.observe import Visible
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, destination_name
@@ -251,3 +262,42 @@ def _title(picture: Picture) -> str:
         f"score {picture.score}, moves {picture.moves}, {sum(picture.position.foundations)} cards on the foundations"
     )
     return f"Russian Solitaire, {picture.rules}: {state}"
+
+
+# ---- what pages use -----------------------------------------------------------------------------------------------
+
+
+def web(name: str) -> str:
+    """The text of a file of the pages, from the folder ``web``."""
+    return (resources.files("rusol_env") / "web" / name).read_text(encoding="utf-8")
+
+
+def palette_css() -> str:
+    """The colours as custom properties of CSS, with those of four colours under the class ``four-colours``."""
+
+    def properties(colours: Mapping[str, str]) -> str:
+        return " ".join(f"--{role}: {colour};" for role, colour in colours.items())
+
+    plain, four = faces.palette(), faces.palette(four_colours=True)
+    changed = {role: colour for role, colour in four.items() if plain[role] != colour}
+    return f":root {{ {properties(plain)} }}\n.four-colours {{ {properties(changed)} }}\n"
+
+
+@cache
+def sprites() -> str:
+    """All cards as symbols of one hidden SVG element, painted with the properties of `palette_css`.
+
+    ``front-N`` and ``index-N`` (rank and suit only) for the card id N, ``blank``, ``back``, ``well`` and ``well-N``
+    for the suit N.
+    """
+    drawings = {"blank": faces.blank(), "back": faces.back(), "well": faces.well()}
+    drawings |= {f"well-{suit}": faces.well(suit) for suit in range(NUM_SUITS)}
+    drawings |= {f"front-{card}": faces.front(card) for card in range(NUM_CARDS)}
+    drawings |= {f"index-{card}": faces.index(card) for card in range(NUM_CARDS)}
+    colours = {role: f"var(--{role})" for role in faces.palette()}
+    symbols = [
+        f'<symbol id="{name}" viewBox="0 0 {faces.WIDTH:g} {faces.HEIGHT:g}">'
+        f"{''.join(shape_svg(shape, colours) for shape in shapes)}</symbol>"
+        for name, shapes in drawings.items()
+    ]
+    return f'<svg class="sprites" width="0" height="0" aria-hidden="true">{"".join(symbols)}</svg>'
