@@ -28,6 +28,7 @@ from rusol_env.evaluate import Evaluation, evaluate, save
 from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action, encode_action, parse_move
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
+from rusol_env.record import Record, Recorder, Step
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
 from rusol_env.vector import RussianSolitaireVectorEnv
 
@@ -47,11 +48,14 @@ __all__ = [
     "NothingToUndo",
     "Policy",
     "RandomPolicy",
+    "Record",
+    "Recorder",
     "Rejection",
     "Rules",
     "RussianSolitaireEnv",
     "RussianSolitaireVectorEnv",
     "Split",
+    "Step",
     "Suite",
     "Visible",
     "arrangement",

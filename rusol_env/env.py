@@ -35,7 +35,7 @@ from rusol_env.deals import (
 from rusol_env.episode import Reward
 from rusol_env.game import decode_action, explain
 from rusol_env.observe import Observation, decode_board, encode_board, encode_cards, observation_space
-from rusol_env.raster import Window, image
+from rusol_env.raster import Window, check_installed, image
 from rusol_env.render import Picture, ansi
 from rusol_env.rules import CLASSIC, Rejection, Rules, rules_named
 
@@ -286,6 +286,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         # The last action that was played, for pictures; -1: none yet.
         self._last = -1
         self._window = Window("Russian Solitaire", RENDER_FPS) if render_mode == "human" else None
+        if render_mode == "rgb_array":
+            check_installed()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -49,9 +49,9 @@ _TABLE: Final = {
     "last": "#ffcf3f",
 }
 _TWO: Final = ("#1c2024", "#c4122f", "#c4122f", "#1c2024")
-# Dark shades of the palette of Okabe & Ito, "Color Universal Design" (2008): told apart with any colour vision
-# (tests/test_render.py computes it), and dark enough to be read on paper.
-_FOUR: Final = ("#111418", "#c0392b", "#0a63b0", "#1a8f5f")
+# Black, vermilion, blue and green after Okabe & Ito, "Color Universal Design" (2008), darkened to be read on paper;
+# tests/test_pictures.py computes that any two are told apart with protanopia, deuteranopia and tritanopia.
+_FOUR: Final = ("#111418", "#d5431c", "#0b57c9", "#1a8f5f")
 
 
 def palette(four_colours: bool = False) -> dict[str, str]:

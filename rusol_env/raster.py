@@ -143,6 +143,11 @@ def grid(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     return whole
 
 
+def check_installed() -> None:
+    """Raises `ImportError`, which names the extra, if pygame-ce is not installed."""
+    _pygame()
+
+
 class Window:
     """A window of the desktop that shows one picture after another."""
 

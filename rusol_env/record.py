@@ -316,7 +316,10 @@ def _read_start(document: dict[str, Any], rules: Rules) -> Arrangement:
         columns = _list(document.get("columns"), 'it has no "code", and its "columns"')
         face_down = _list(document.get("face_down"), 'its "face_down"')
         return arrangement([_list(column, "a column") for column in columns], face_down, deal=False)
-    coded, number = decode_code(document["code"])
+    code = document["code"]
+    if not isinstance(code, str) or len(code) > _MAX_TEXT:
+        raise ValueError(f'its "code" is {_short(code)} and must be a game code')
+    coded, number = decode_code(code)
     if coded != rules:
         raise ValueError(f'its code is for {coded.name} rules and its "rules" are {rules.name}')
     return deal_arrangement(number)

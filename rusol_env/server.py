@@ -299,7 +299,7 @@ def make_app(table: Table, served: str = "127.0.0.1") -> Any:
     from starlette.middleware import Middleware
     from starlette.middleware.base import BaseHTTPMiddleware
 
-    return Starlette(
+    app = Starlette(
         routes=[
             *[Route(path, show) for path in files],
             Route("/api/state", state),
@@ -308,6 +308,8 @@ def make_app(table: Table, served: str = "127.0.0.1") -> Any:
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],
     )
+    app.router.redirect_slashes = False
+    return app
 
 
 def _missing() -> ImportError:
