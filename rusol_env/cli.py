@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,7 +27,7 @@ from rusol_env.evaluate import (
     summary_path,
     versions,
 )
-from rusol_env.files import write_whole
+from rusol_env.files import only_user, write_whole
 from rusol_env.game import Game
 from rusol_env.observe import Visible
 from rusol_env.policies import POLICIES, policy_named
@@ -251,22 +252,22 @@ def play_game(
     """Play in the browser, or with --terminal here."""
     if not 0 <= port < 1 << 16:
         raise ValueError(f"--port is {port}: it must be a whole number from 0 to {(1 << 16) - 1}")
-    table = CardTable(data or Path(typer.get_app_dir("rusol")))
-    if code is not None or rules is not None:
-        table.new(rules, code)
-    if terminal:
-        play_in_terminal(table)
-        return
+    folder = data or Path(typer.get_app_dir("rusol"))
+    with only_user(folder):
+        table = CardTable(folder)
+        if code is not None or rules is not None:
+            table.new(rules, code)
+        if terminal:
+            play_in_terminal(table)
+            return
 
-    def ready(address: str) -> None:
-        typer.echo(f"The game is at {address} (Ctrl-C ends it; the game is kept in {table.folder})")
-        if browser:
-            typer.launch(address)
+        def ready(address: str) -> None:
+            typer.echo(f"The game is at {address} (Ctrl-C ends it; the game is kept in {folder})")
+            if browser:
+                typer.launch(address)
 
-    try:
-        serve(table, host, port, ready)
-    except KeyboardInterrupt:
-        typer.echo("The game is kept.")
+        with suppress(KeyboardInterrupt):
+            serve(table, host, port, ready)
 
 
 @app.command("replay")

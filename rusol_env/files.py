@@ -1,8 +1,10 @@
-"""Files that are there whole or not at all."""
+"""Files that are there whole or not at all, and folders that one program uses at a time."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -31,3 +33,23 @@ def write_whole(path: Path, data: bytes, *, replace: bool = True) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+@contextmanager
+def only_user(folder: Path) -> Generator[None]:
+    """Use a folder alone: while this lasts, nobody else who asks gets it. A program that is killed lets go.
+
+    Raises:
+        OSError: another program uses it, or it cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a") as file:
+        # Where there is no fcntl (Windows), nobody is kept out.
+        with suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise OSError(f"another rusol uses {folder}: end it, or choose another folder with --data") from error
+        yield

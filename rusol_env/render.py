@@ -287,13 +287,14 @@ def palette_css() -> str:
 def sprites() -> str:
     """All cards as symbols of one hidden SVG element, painted with the properties of `palette_css`.
 
-    ``front-N`` and ``index-N`` (rank and suit only) for the card id N, ``blank``, ``back``, ``well`` and ``well-N``
-    for the suit N.
+    ``front-N`` for the card id N, and of its index alone ``rank-N`` and ``pip-N``; ``blank``, ``back``, ``well``, and
+    ``well-N`` for the suit N.
     """
     drawings = {"blank": faces.blank(), "back": faces.back(), "well": faces.well()}
     drawings |= {f"well-{suit}": faces.well(suit) for suit in range(NUM_SUITS)}
     drawings |= {f"front-{card}": faces.front(card) for card in range(NUM_CARDS)}
-    drawings |= {f"index-{card}": faces.index(card) for card in range(NUM_CARDS)}
+    drawings |= {f"rank-{card}": faces.index(card)[:1] for card in range(NUM_CARDS)}
+    drawings |= {f"pip-{card}": faces.index(card)[1:] for card in range(NUM_CARDS)}
     colours = {role: f"var(--{role})" for role in faces.palette()}
     symbols = [
         f'<symbol id="{name}" viewBox="0 0 {faces.WIDTH:g} {faces.HEIGHT:g}">'

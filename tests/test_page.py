@@ -164,6 +164,7 @@ def test_a_card_is_dragged_with_its_group(page: Page, server: Server) -> None:
 
 
 def test_a_refused_move_flies_back_and_says_why(page: Page, server: Server) -> None:
+    settle(page)
     before = point(page, "JH")
     drag(page, "JH", column(page, 7))
     assert notice(page) == "The J♥ needs the Q♥ to lie on: same suit, one higher."

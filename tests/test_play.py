@@ -6,8 +6,12 @@ import http.client
 import io
 import json
 import random
+import re
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +23,7 @@ from test_hidden_cards import pair
 from rusol_env import Game, GreedyPolicy, IllegalMove, Move, NothingToUndo, Record, Recorder, evaluate, parse_move
 from rusol_env.cli import main
 from rusol_env.evaluate import Evaluation
+from rusol_env.files import only_user
 from rusol_env.rules import RELAXED, VARIANTS
 from rusol_env.server import is_own_host, make_app
 from rusol_env.table import OPTIONS, Table
@@ -496,6 +501,47 @@ def test_a_port_that_is_taken_is_said_in_a_sentence(tmp_path: Path, capsys: pyte
     assert f"cannot listen on 127.0.0.1, port {port}" in capsys.readouterr().err
     assert main(["play", "--port", "70000", "--data", str(tmp_path)]) == 2
     assert "--port is 70000" in capsys.readouterr().err
+
+
+def test_one_folder_serves_one_program(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with only_user(tmp_path):
+        assert main(["play", "--terminal", "--data", str(tmp_path)]) == 2
+    assert f"another rusol uses {tmp_path}" in capsys.readouterr().err
+    with only_user(tmp_path):
+        pass
+
+
+def test_a_killed_server_leaves_the_game_and_the_folder(tmp_path: Path) -> None:
+    """The command itself, in a process of its own: played over HTTP, killed, started again, interrupted."""
+    command = [sys.executable, "-m", "rusol_env", "play", "--port", "0", "--data", str(tmp_path)]
+
+    def start(*more: str) -> tuple[subprocess.Popen[str], int]:
+        process = subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
+        assert found, line
+        return process, int(found[1])
+
+    def ask(port: int, name: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        headers = {"Origin": f"http://127.0.0.1:{port}", "Content-Type": "application/json"}
+        data = None if body is None else json.dumps(body)
+        connection.request("GET" if body is None else "POST", f"/api/{name}", data, headers)
+        answer = json.loads(connection.getresponse().read())
+        connection.close()
+        return answer["view"]
+
+    process, port = start("--code", "RU1-C-AAAAABB")
+    view = ask(port, "state")
+    view = ask(port, "move", {"version": view["version"], "card": 20, "to": 2})
+    process.kill()
+    process.communicate()
+    process, port = start()
+    assert ask(port, "state") == view
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (0, "", "")
 
 
 def in_terminal(

@@ -21,7 +21,9 @@ function drawing(...names) {
     use.setAttribute("href", `#${name}`);
     use.setAttribute("width", CARD_WIDTH);
     use.setAttribute("height", CARD_HEIGHT);
-    if (scale !== 1) use.setAttribute("transform", `scale(${scale})`);
+    // A small pip stays at the right edge.
+    const x = name.startsWith("pip") ? CARD_WIDTH * (1 - scale) : 0;
+    if (scale !== 1) use.setAttribute("transform", `translate(${x} 0) scale(${scale})`);
     svg.append(use);
   }
   return svg;
@@ -134,7 +136,7 @@ export class Board {
         let names;
         if (card === null && hidden === null) names = [["back", 1]];
         else if (last || scale === 1) names = [[`front-${card ?? hidden}`, 1]];
-        else names = [["blank", 1], [`index-${card ?? hidden}`, scale]];
+        else names = [["blank", 1], [`rank-${card ?? hidden}`, scale], [`pip-${card ?? hidden}`, scale]];
         const element = this.put(card === null ? `down-${k}-${i}` : `card-${card}`, names, x, y, 1 + i);
         element.classList.toggle("down", card === null);
         element.classList.toggle("revealed", hidden !== null);
