@@ -181,7 +181,7 @@ class Table:
             "code": game.code,
             "rules": game.rules.name,
             "won": game.won,
-            "stuck": not game.won and not game.legal_moves(take_back=False, idle_moves=False),
+            "stuck": not game.won and not game.legal_moves(idle_moves=False),
             "undo": game.undo_left,
             "legal": [list(move) for move in legal],
             "place": {card: move.destination for card in cards if (move := game.double_tap(card)) is not None},

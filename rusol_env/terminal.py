@@ -77,7 +77,7 @@ def play_in_terminal(table: Table) -> None:
         print(_show(table.game), end="")
         if table.game.won:
             print(f"You won. The game is saved as {table.saved}")
-        elif not table.game.legal_moves(take_back=False, idle_moves=False):
+        elif not table.game.legal_moves(idle_moves=False):
             print("No move is left: u takes the last one back, n deals a new game.")
 
 

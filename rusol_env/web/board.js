@@ -123,7 +123,10 @@ export class Board {
       const label = column
         ? `Column ${place + 1}, ${view.columns[place].length ? "" : "empty"}`
         : `Foundation of ${SUITS[place - COLUMNS]}, ${view.foundations[place - COLUMNS]} cards`;
+      const empty = column ? !view.columns[place].length : !view.foundations[place - COLUMNS];
       this.wells[place].setAttribute("aria-label", label);
+      this.wells[place].setAttribute("role", "button");
+      this.wells[place].setAttribute("aria-hidden", !empty);
     }
     view.columns.forEach((column, k) => {
       const { offsets, squeeze } = this.fan(column, Boolean(view.hidden));
