@@ -184,7 +184,7 @@ class Table:
             "stuck": not game.won and not game.legal_moves(idle_moves=False),
             "undo": game.undo_left,
             "legal": [list(move) for move in legal],
-            "place": {card: move.destination for card in cards if (move := game.double_tap(card)) is not None},
+            "place": {str(card): move.destination for card in cards if (move := game.double_tap(card)) is not None},
             "last": {"card": line[-1].card, "to": line[-1].destination, "text": str(line[-1])} if line else None,
             "options": self.options,
             "policies": list(POLICIES),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from test_play import Server, won_record
+from test_play import Server, big_group, won_record
 
 from rusol_env import Game, Move, Record, Step
 from rusol_env.cards import parse_card
@@ -100,7 +100,7 @@ def point(page: Page, name: str) -> tuple[float, float]:
     """A point of a card that no other card covers."""
     box = card(page, name).bounding_box()
     assert box is not None
-    return box["x"] + box["width"] / 2, box["y"] + 10
+    return box["x"] + box["width"] / 2, box["y"] + 6
 
 
 def drag(page: Page, name: str, to: tuple[float, float], *, steps: int = 4) -> None:
@@ -178,6 +178,23 @@ def test_a_refused_move_flies_back_and_says_why(page: Page, server: Server) -> N
     drag(page, "JH", column(page, 7))
     page.wait_for_timeout(200)
     assert not page.locator("#notice").is_visible()
+
+
+def test_a_group_of_21_flies_back(page: Page, server: Server) -> None:
+    server.table.game = big_group(21)
+    page.reload()
+    page.locator(".card").first.wait_for()
+    settle(page)
+    page.mouse.move(*(at := point(page, "QS")))
+    page.mouse.down()
+    page.mouse.move(at[0] + 60, at[1] + 20, steps=3)
+    assert page.locator(".dragging").count() == 21
+    assert page.locator(".fits").count() == 0
+    page.mouse.move(*column(page, 2), steps=3)
+    page.mouse.up()
+    assert notice(page) == "The Q♠ and the cards on it are 21 cards: at most 20 move at once."
+    settle(page)
+    assert page.locator('.card[data-column="0"]').count() == 21
 
 
 def test_placement_help_can_be_switched_off(page: Page) -> None:

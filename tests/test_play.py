@@ -21,6 +21,7 @@ import pytest
 from test_hidden_cards import pair
 
 from rusol_env import Game, GreedyPolicy, IllegalMove, Move, NothingToUndo, Record, Recorder, evaluate, parse_move
+from rusol_env.cards import card_text, parse_card
 from rusol_env.cli import main
 from rusol_env.evaluate import Evaluation
 from rusol_env.files import only_user
@@ -427,6 +428,41 @@ def test_a_refused_move_says_why_and_an_undo_takes_back(server: Server) -> None:
     assert (answer["refused"], answer["sentence"][:24]) == (True, "There is no move to undo")
 
 
+def big_group(size: int) -> Game:
+    """Column 1 is a group of that many cards whose lowest fits the king in column 2."""
+    queen, king = parse_card("QS"), parse_card("KS")
+    others = [card for card in range(51, -1, -1) if card not in (queen, king)]
+    return Game.from_columns([[queen, *others[: size - 1]], [king], others[size - 1 :], [], [], [], []], [0] * 7)
+
+
+def test_a_group_of_20_moves_and_one_of_21_is_refused(server: Server) -> None:
+    """Scenario 3, as the page is told; the card moves all the same when the group is 20."""
+    for size in (20, 21):
+        server.call("new")
+        server.table.game = big_group(size)
+        view = server.table.view()
+        assert ([parse_card("QS"), 1] in view["legal"]) == (size == 20)
+        _, answer = server.call("move", card=parse_card("QS"), to=1)
+        if size == 20:
+            assert len(answer["view"]["columns"][1]) == 21
+        else:
+            assert answer["sentence"] == "The Q♠ and the cards on it are 21 cards: at most 20 move at once."
+            assert answer["view"] == view
+
+
+def test_a_face_down_card_cannot_be_moved_by_a_call(server: Server) -> None:
+    """Scenario 1: its values would be in sequence, but it lies face down."""
+    server.call("new")
+    columns = [["4C", "3C"], ["5C"], [], [], [], [], []]
+    rest = [c for c in range(52) if c not in {parse_card(n) for n in ("4C", "3C", "5C")}]
+    columns[2] = [card_text(c) for c in reversed(rest)]
+    server.table.game = Game.from_columns(columns, [1, 0, 0, 0, 0, 0, 0])
+    _, answer = server.call("move", card=parse_card("4C"), to=1)
+    assert "still lies face down" in answer["sentence"]
+    assert all(card != parse_card("4C") for card, _ in answer["view"]["legal"])
+    assert answer["view"]["columns"][0] == [None, parse_card("3C")]
+
+
 def test_two_windows_never_play_on_two_games(server: Server) -> None:
     server.call("new", code="RU1-C-AAAAABB")
     seen = server.table.version
@@ -450,7 +486,7 @@ def test_a_double_tap_places_as_the_rules_say(server: Server) -> None:
         view = server.table.view()
         if not view["place"]:
             break
-        card, to = next(iter(view["place"].items()))
+        card, to = next((int(card), to) for card, to in view["place"].items())
         _, answer = server.call("place", card=card)
         assert (answer["view"]["last"]["card"], answer["view"]["last"]["to"]) == (card, to)
     _, answer = server.call("new", code="RU1-C-AAAAABB")

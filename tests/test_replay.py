@@ -217,7 +217,12 @@ def test_replay_steps_in_a_terminal(
     recorded: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed = iter(["", "n", "b", "3", "e", "99", "l", "q"])
-    monkeypatch.setattr("builtins.input", lambda _: next(typed))
+
+    def type_in(prompt: str) -> str:
+        assert prompt == "step of 3 > "
+        return next(typed)
+
+    monkeypatch.setattr("builtins.input", type_in)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
