@@ -51,8 +51,9 @@ def judge(game: Game, *, node_limit: int = NODE_LIMIT, time_limit: float = TIME_
     """Whether `game` can be won from where it stands, by a player who knows all cards."""
     if game.won:
         return Judgement(Verdict.WINNABLE)
-    solution = solve(game, game.rules, node_limit=node_limit, time_limit=time_limit)
-    return Judgement(solution.verdict, tuple(solution.moves))
+    # Under the rules as they are: cards may be taken back, whatever the player's environment allows.
+    solution = solve(game, game.rules, node_limit=node_limit, time_limit=time_limit, take_back=True)
+    return Judgement(solution.verdict, solution.moves)
 
 
 def analyse(

@@ -27,7 +27,7 @@ def document(record: Record, analysis: Analysis | None) -> dict[str, Any]:
     game = record.game(0)
     positions: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
-    verdicts = [None] * (len(record.steps) + 1) if analysis is None else [v.value for v in analysis.verdicts]
+    verdicts = [None] * (len(record.steps) + 1) if analysis is None else [verdict.text for verdict in analysis.verdicts]
     mistakes = [] if analysis is None else [mistake.step for mistake in analysis.mistakes]
 
     def look() -> None:

@@ -170,7 +170,7 @@ def _hint(table: Table, body: dict[str, Any]) -> Callable[[], dict[str, Any]]:
             return {"hint": None, "sentence": "The game is won."}
         known = {"unwinnable": "It cannot be won from here any more.", "winnable": "It can be won from here."}
         unknown = f"The solver could not tell within {_HINT_SECONDS:g} seconds."
-        return {"hint": None, "sentence": known.get(found.verdict.value, unknown)}
+        return {"hint": None, "sentence": known.get(found.verdict.text, unknown)}
 
     return search
 

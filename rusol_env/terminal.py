@@ -89,7 +89,7 @@ def _hint(table: Table, by: str) -> str:
     else:
         found = judge(table.game)
         if not found.moves:
-            return f"For who knows all cards, the game is {found.verdict.value} from here."
+            return f"For who knows all cards, the game is {found.verdict.text} from here."
         move = found.moves[0]
     table.count_hint()
     return "No move is left." if move is None else str(move)
@@ -97,7 +97,7 @@ def _hint(table: Table, by: str) -> str:
 
 def _step_line(number: int, step: Step, analysis: Analysis | None) -> str:
     text = "undo" if step.move is None else str(step.move)
-    verdict = "" if analysis is None else f"  {analysis.verdicts[number].value}"
+    verdict = "" if analysis is None else f"  {analysis.verdicts[number].text}"
     time = "" if step.seconds is None else f"  {step.seconds:.1f} s"
     shares = ""
     if step.move is not None and step.probabilities and step.move in step.probabilities:

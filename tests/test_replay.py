@@ -63,7 +63,7 @@ def test_verdicts_and_mistakes_are_those_of_an_exhaustive_search() -> None:
     chance = random.Random(5)
     found: list[Verdict] = []
     mistakes = 0
-    for _ in range(12):
+    for _ in range(6):
         record = Record.of(small_game(chance))
         analysis = analyse(record)
         positions = [record.game(count) for count in range(len(record.steps) + 1)]
@@ -136,7 +136,7 @@ def test_a_judgement_that_wins_replays_to_a_win(rules: str) -> None:
 def test_a_lost_game_of_greedy_is_explained() -> None:
     """Of the winnable deals of Classic that greedy loses: after which move they were lost, and what was better."""
     recorder = Recorder()
-    result: Any = evaluate(GreedyPolicy(0), "classic", 60, watch=recorder)
+    result: Any = evaluate(GreedyPolicy(0), "classic", 200, watch=recorder)
     explained = 0
     for (_, record), won in zip(
         recorder.records(result.numbers.tolist(), CLASSIC, {"name": "greedy"}), result.won.tolist(), strict=True
@@ -155,7 +155,9 @@ def test_a_lost_game_of_greedy_is_explained() -> None:
         )
         assert str(mistake.kept[0]) in text
         explained += 1
-    assert explained > 0
+        if explained == 3:
+            break
+    assert explained == 3
 
 
 def test_what_the_solver_could_not_decide_is_never_called_lost() -> None:
@@ -197,7 +199,7 @@ def test_replay_in_a_pipe_prints_the_whole_game(recorded: Path, capsys: pytest.C
     lines = out.splitlines()
     assert lines[0].startswith("classic RU1-C-AAAAABB  score 0  moves 0")
     steps = [line for line in lines if (line.startswith("   ") and "→" in line) or "undo" in line]
-    verdict = judge(Game.from_code("RU1-C-AAAAABB")).verdict.value
+    verdict = judge(Game.from_code("RU1-C-AAAAABB")).verdict.text
     assert steps[0].split() == ["1", "8♥", "→", "column", "3", "1.0", "s", steps[0].split()[-1]]
     assert steps[2].split()[:2] == ["3", "undo"]
     assert verdict in ("winnable", "unwinnable")
