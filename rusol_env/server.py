@@ -11,6 +11,7 @@ server (``Origin``) as JSON, which no other site's page can send. Only the files
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
@@ -182,8 +183,10 @@ def is_own_host(host: str, served: str) -> bool:
         host: the header: a name or address, and mostly a port.
         served: the address that the server listens on.
     """
-    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
-    name = name.lower()
+    found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^:@/\[\]]+))(?::[0-9]+)?", host.lower())
+    if found is None:
+        return False
+    name = found[1] or found[2]
     if name == "localhost" or name == served.lower():
         return True
     try:

@@ -369,11 +369,12 @@ def test_reload_and_restart_keep_game_and_options(
     page.click("#options-open")
     page.check("input[name=four_colours]")
     page.click("#options button.main")
-    page.wait_for_timeout(700)
+    until(page, "document.getElementById('time').textContent", "0:01")
     page.reload()
     page.locator(".card").first.wait_for()
     moves(page, 1)
     assert page.evaluate("document.body.classList.contains('four-colours')")
+    until(page, "document.getElementById('time').textContent !== '0:00'", True)
     again = Server(server.table.folder)
     try:
         other = open_page(browser, again.origin, problems)

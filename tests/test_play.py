@@ -327,6 +327,8 @@ def test_a_request_without_host_is_refused(server: Server) -> None:
         ("evil.example", "0.0.0.0", False),
         ("my-machine:8365", "my-machine", True),
         ("[::1", "127.0.0.1", False),
+        ("localhost:80@evil.example", "127.0.0.1", False),
+        ("localhost:evil.example", "127.0.0.1", False),
         ("", "127.0.0.1", False),
     ],
 )
