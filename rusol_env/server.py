@@ -17,10 +17,11 @@ from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from typing import Any, Final, cast
 
-from rusol_env.analysis import judge
+from rusol_env.analysis import analyse, judge
 from rusol_env.game import IllegalMove, Move, NothingToUndo, encode_action
 from rusol_env.policies import POLICIES
 from rusol_env.render import palette_css, sprites, web
+from rusol_env.replay import html as replay_page
 from rusol_env.table import Table
 
 DEFAULT_PORT: Final = 8365
@@ -29,6 +30,8 @@ _MAX_BODY: Final = 16 << 10
 SOLVER: Final = "solver"
 # What the solver may spend on a hint.
 _HINT_SECONDS: Final = 5.0
+# And on each step of a game that is looked back at.
+_STEP_SECONDS: Final = 2.0
 # Scripts and styles come from this server only, and nothing else is fetched, framed or sent.
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -244,6 +247,16 @@ def make_app(table: Table, served: str = "127.0.0.1") -> Any:
         headers = _HEADERS | {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(text, media_type="application/json", headers=headers)
 
+    async def replay(request: Request) -> Response:
+        played = table.record()
+
+        def look_back() -> str:
+            return replay_page(played, analyse(played, time_limit=_STEP_SECONDS))
+
+        # The page brings a policy of its own, for the script and style inside it.
+        headers = {name: value for name, value in _HEADERS.items() if name != "Content-Security-Policy"}
+        return Response(await run_in_threadpool(look_back), media_type="text/html", headers=headers)
+
     async def call(request: Request) -> Response:
         name = request.path_params["name"]
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -307,6 +320,7 @@ def make_app(table: Table, served: str = "127.0.0.1") -> Any:
             *[Route(path, show) for path in files],
             Route("/api/state", state),
             Route("/api/record", record),
+            Route("/replay", replay),
             Route("/api/{name}", call, methods=["POST"]),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=guard)],

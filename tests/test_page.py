@@ -512,6 +512,20 @@ def test_the_replay_steps_and_asks_nobody(browser: Browser, tmp_path: Path, prob
     context.close()
 
 
+def test_the_game_in_progress_is_looked_back_at(page: Page, server: Server, problems: list[str]) -> None:
+    drag(page, "8H", column(page, 3))
+    moves(page, 1)
+    page.click("#options-open")
+    with page.context.expect_page() as opened:
+        page.click("text=Analyse")
+    back = opened.value
+    back.on("pageerror", lambda error: problems.append(str(error)))
+    back.locator(".card").first.wait_for()
+    assert back.locator("#where").inner_text() == "0 of 1"
+    assert back.locator("#analysis p").count() > 0
+    assert back.locator("#list li").nth(1).inner_text().split("\n")[1] == "8♥ → column 3"
+
+
 def test_the_data_of_a_replay_cannot_end_its_script() -> None:
     game = Game.from_code("RU1-C-AAAAABB")
     record = Record(game.rules, game.start, (), {"name": "</script><!--<script>"})

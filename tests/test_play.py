@@ -521,6 +521,11 @@ def test_the_record_of_the_game_can_be_taken_away(server: Server) -> None:
     assert Record.parse(data).game().line == (Move(20, 2),)
 
 
+def test_no_other_site_can_look_back_at_the_game(server: Server) -> None:
+    assert server.ask("/replay", headers={"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert server.ask("/replay", headers={"Host": "evil.example"})[0] == 403
+
+
 def test_a_disk_that_takes_nothing_more_is_said(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
