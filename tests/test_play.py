@@ -560,6 +560,7 @@ def test_one_folder_serves_one_program(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_killed_server_leaves_the_game_and_the_folder(tmp_path: Path) -> None:
     """The command itself, in a process of its own: played over HTTP, killed, started again, interrupted."""
+    pytest.importorskip("uvicorn", reason="the page needs the extra [play]")
     command = [sys.executable, "-m", "rusol_env", "play", "--port", "0", "--data", str(tmp_path)]
 
     def start(*more: str) -> tuple[subprocess.Popen[str], int]:
