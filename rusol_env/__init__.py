@@ -30,6 +30,7 @@ from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
 from rusol_env.record import Record, Recorder, Step
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
+from rusol_env.solver import Solution, Solver, Verdict, solve
 from rusol_env.vector import RussianSolitaireVectorEnv
 
 __all__ = [
@@ -54,9 +55,12 @@ __all__ = [
     "Rules",
     "RussianSolitaireEnv",
     "RussianSolitaireVectorEnv",
+    "Solution",
+    "Solver",
     "Split",
     "Step",
     "Suite",
+    "Verdict",
     "Visible",
     "arrangement",
     "deal_arrangement",
@@ -72,6 +76,7 @@ __all__ = [
     "read_deals",
     "sample_legal",
     "save",
+    "solve",
     "suite",
 ]
 

@@ -409,6 +409,33 @@ def pysolfc_arrangement(number: int | str) -> Arrangement:
     return arrangement([row.split() for row in rows if row.strip()])
 
 
+# How a deal is named: its number, its code, an arrangement, or seven lists of cards.
+Deal = int | str | Arrangement | Sequence[Sequence[str | int]]
+
+
+def read_deal(deal: Deal, rules: Rules) -> int | Arrangement:
+    """A deal number where `deal` has one, else its arrangement.
+
+    Raises:
+        ValueError: `deal` is no deal, or a code for other rules; the message says what is wrong.
+    """
+    if isinstance(deal, Arrangement):
+        return deal if deal.number is None else deal.number
+    if isinstance(deal, str):
+        coded, number = decode_code(deal)
+        if coded != rules:
+            raise ValueError(
+                f"the code {deal.strip().upper()} is for {coded.name} rules and the rules here are {rules.name}: "
+                f"the same deal here is {encode_code(number, rules)}"
+            )
+        return number
+    if is_whole(deal):
+        return check_number(deal)
+    if isinstance(deal, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return arrangement(deal)
+    raise ValueError(f"{deal!r} is not a deal: give a deal number, a code, or seven lists of cards")
+
+
 @dataclass(frozen=True, slots=True)
 class DealRecord:
     """One deal of a file."""

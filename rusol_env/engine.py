@@ -77,7 +77,7 @@ KINGS: Final = ONE_RANK << NUM_RANKS - 1
 # ---- the record of a move: action | source << SOURCE_SHIFT | turned << TURNED_SHIFT ---------------
 SOURCE_SHIFT: Final = 9
 TURNED_SHIFT: Final = 12
-_ACTION_BITS: Final = (1 << SOURCE_SHIFT) - 1
+ACTION_BITS: Final = (1 << SOURCE_SHIFT) - 1
 _SOURCE_BITS: Final = (1 << TURNED_SHIFT - SOURCE_SHIFT) - 1
 
 _HEIGHTS: Final = np.array(DEAL_HEIGHTS, np.int8)
@@ -335,7 +335,7 @@ def _move_group(row: NDArray[np.int8], source: int, place: int, target: int) -> 
 def gain(row: NDArray[np.int8], record: int) -> int:
     """The points that the move of `record` earned."""
     points = row[TURN_POINTS] * (record >> TURNED_SHIFT)
-    if (record & _ACTION_BITS) % NUM_DESTINATIONS == FOUNDATION:
+    if (record & ACTION_BITS) % NUM_DESTINATIONS == FOUNDATION:
         points += row[FOUNDATION_POINTS]
     return points
 
@@ -349,7 +349,7 @@ def is_take_back(record: int) -> bool:
 @kernel
 def undo(row: NDArray[np.int8], record: int) -> None:
     """Take back the move of `record`, which must be the last one made. The move counter stays."""
-    action = record & _ACTION_BITS
+    action = record & ACTION_BITS
     source = (record >> SOURCE_SHIFT) & _SOURCE_BITS
     card = action // NUM_DESTINATIONS
     target = action - card * NUM_DESTINATIONS

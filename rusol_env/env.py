@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from rusol_env import engine, episode
 from rusol_env.deals import (
     Arrangement,
+    Deal,
     Split,
     Suite,
     arrangement,
@@ -30,7 +31,7 @@ from rusol_env.deals import (
     decode_code,
     draw_deal,
     encode_code,
-    is_whole,
+    read_deal,
 )
 from rusol_env.episode import Reward
 from rusol_env.game import decode_action, explain
@@ -44,8 +45,6 @@ DEFAULT_MAX_STEPS: Final = 500
 RENDER_FPS: Final = 4
 
 E = TypeVar("E", bound=Enum)
-# How a deal is named: its number, its code, an arrangement, or seven lists of cards.
-Deal = int | str | Arrangement | Sequence[Sequence[str | int]]
 
 
 def option(name: str, value: str | E, kind: type[E]) -> E:
@@ -61,29 +60,6 @@ def option(name: str, value: str | E, kind: type[E]) -> E:
     if found is None:
         raise ValueError(f"unknown {name} {value!r}: use one of {', '.join(members)}")
     return found
-
-
-def read_deal(deal: Deal, rules: Rules) -> int | Arrangement:
-    """A deal number where `deal` has one, else its arrangement.
-
-    Raises:
-        ValueError: `deal` is no deal, or a code for other rules; the message says what is wrong.
-    """
-    if isinstance(deal, Arrangement):
-        return deal if deal.number is None else deal.number
-    if isinstance(deal, str):
-        coded, number = decode_code(deal)
-        if coded != rules:
-            raise ValueError(
-                f"the code {deal.strip().upper()} is for {coded.name} rules and this environment plays {rules.name}: "
-                f"the same deal here is {encode_code(number, rules)}"
-            )
-        return number
-    if is_whole(deal):
-        return check_number(deal)
-    if isinstance(deal, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return arrangement(deal)
-    raise ValueError(f"{deal!r} is not a deal: give a deal number, a code, or seven lists of cards")
 
 
 @cache

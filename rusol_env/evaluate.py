@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from rusol_env import engine
 from rusol_env._jit import int64, kernel, load64
-from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, suite
+from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, read_deal, suite
 from rusol_env.engine import MAX_LEGAL, NUM_ACTIONS, SCORE, deal, is_won, new_rows
-from rusol_env.env import DEFAULT_MAX_STEPS, option, read_deal
+from rusol_env.env import DEFAULT_MAX_STEPS, option
 from rusol_env.episode import Reward, fill_mask, try_action
 from rusol_env.files import write_whole
 from rusol_env.observe import Observation, encode_board, encode_cards, observation_space

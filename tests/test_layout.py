@@ -33,6 +33,8 @@ LAYERS: list[dict[str, set[str]]] = [
         "raster": {"render", "faces"},
         "game": {"observe", "episode", "render"},
         "record": {"game"},
+        "deadlock": set(),
+        "solver": {"deadlock", "game"},
     },
     {"env": set(), "vector": {"env"}, "analysis": set()},
     {"policies": set(), "evaluate": {"policies"}, "sb3": set(), "table": {"policies"}, "replay": set()},
