@@ -21,12 +21,14 @@ import pytest
 from test_hidden_cards import pair
 
 from rusol_env import Game, GreedyPolicy, IllegalMove, Move, NothingToUndo, Record, Recorder, evaluate, parse_move
+from rusol_env.analysis import judge
 from rusol_env.cards import card_text, parse_card
 from rusol_env.cli import main
 from rusol_env.evaluate import Evaluation
 from rusol_env.files import only_user
 from rusol_env.rules import RELAXED, VARIANTS
 from rusol_env.server import is_own_host, make_app
+from rusol_env.solver import Verdict
 from rusol_env.table import OPTIONS, Table
 
 
@@ -510,6 +512,32 @@ def test_a_policy_plays_and_gives_hints(server: Server) -> None:
             break
     assert answer["view"]["moves"] > 10
     assert server.table.record().player["name"] == "greedy"
+
+
+def test_the_solver_gives_a_hint_and_plays_to_a_win(server: Server) -> None:
+    _, answer = server.call("new", code="RU1-R-AAAAABB")
+    _, answer = server.call("hint", by="solver")
+    assert answer["sentence"].startswith(f"It can be won from here: {Move(*answer['hint'])}, and ")
+    assert answer["hint"] in answer["view"]["legal"]
+    for _ in range(400):
+        status, answer = server.call("watch", policy="solver")
+        assert (status, answer.get("sentence")) == (200, None)
+        if answer["view"]["won"]:
+            break
+    assert server.table.game.won
+    assert server.table.record().player == {"name": "solver", "hints": 1}
+    _, answer = server.call("hint", by="solver")
+    assert (answer["hint"], answer["sentence"]) == (None, "The game is won.")
+
+
+def test_the_solver_says_that_a_deal_is_lost(server: Server) -> None:
+    number = next(number for number in range(20) if judge(Game.from_number(number)).verdict is Verdict.UNWINNABLE)
+    server.call("new", code=Game.from_number(number).code)
+    _, answer = server.call("hint", by="solver")
+    assert (answer["hint"], answer["sentence"]) == (None, "It cannot be won from here any more.")
+    _, answer = server.call("watch", policy="solver")
+    assert answer["sentence"] == "The solver has no way to win from here."
+    assert server.table.game.line == ()
 
 
 def test_the_record_of_the_game_can_be_taken_away(server: Server) -> None:
