@@ -1,47 +1,52 @@
 """Speed, as ratios measured in one run: `python benchmarks/speed.py` writes benchmarks/results/speed.json.
 
-Every row compares ours with something else, both timed in turn, five times; the row gives the
-medians and the ratio of the medians. Compilation is never timed.
+Every row compares ours with something else, both timed in turn, five times; the row gives the medians of both
+and the median of the ratios. Compilation is never timed. `rusol bench` shows all ways to step in one table.
 
 - engine: a kernel that plays random games (deal, legal moves, mask, apply; one game at a time)
   against benchmarks/yardstick.c doing the same, one thread (needs gcc; skipped by name without).
-- environment: random legal play through `gymnasium.make` against CartPole-v1 through it, both with
-  the wrappers that make() adds. Legal actions come from `sample_legal`, or, in the rows that say so,
-  from Gymnasium's `action_space.sample(mask=...)`, which costs more than the step.
+- native: the vector environment, actions from its `sample_legal`, against the yardstick with as many games and
+  observations like "board", against Gymnasium's SyncVectorEnv, and against itself with other options. The
+  yardstick writes into the same arrays at every step, as `copy=False` does, and makes no infos.
+- env: random legal play through `gymnasium.make` against CartPole-v1 through it, both with the wrappers that make()
+  adds. Legal actions come from `sample_legal`, or, in the rows that say so, from Gymnasium's
+  `action_space.sample(mask=...)`, which costs more than the step.
+
+Then, in fresh processes, start-up times and the memory of 8192 games; and the share of a MaskablePPO rollout's
+time that is spent in the environment.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import gymnasium
 import numpy as np
+from gymnasium.vector import SyncVectorEnv
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-import rusol_env
-from rusol_env import engine
+from rusol_env import VARIANTS, engine
 from rusol_env._jit import int64, kernel
+from rusol_env.bench import LEARNERS, Way, cartpole, gymnasiums, machine, native, rollout, scalar, timed
 from rusol_env.deals import Split, draw_deal, next_below
 from rusol_env.env import DEFAULT_MAX_STEPS
-from rusol_env.evaluate import versions, write_whole
+from rusol_env.evaluate import write_whole
 
 HERE = Path(__file__).parent
 ROUNDS = 5
-ENGINE_STEPS = 5_000_000
-ENV_STEPS = 30_000
+SECONDS = 0.5
+ENGINE_STEPS = 100_000
+BATCH = 1024
 
 
 @kernel
@@ -74,68 +79,106 @@ def play_games(
     return won
 
 
-def engine_speed(rules: str) -> Callable[[], float]:
-    row = engine.new_rows(1, rusol_env.VARIANTS[rules])[0]
+def engine_way(rules: str) -> Way:
+    row = engine.new_rows(1, VARIANTS[rules])[0]
     streams = np.array([1], np.uint64)
     actions, mask = np.zeros(engine.MAX_LEGAL, np.int16), np.zeros(engine.NUM_ACTIONS, np.int8)
-    play_games(row, streams, actions, mask, 1)
-
-    def measure() -> float:
-        started = time.perf_counter()
-        play_games(row, streams, actions, mask, ENGINE_STEPS)
-        return ENGINE_STEPS / (time.perf_counter() - started)
-
-    return measure
+    return timed(lambda: play_games(row, streams, actions, mask, ENGINE_STEPS), ENGINE_STEPS)
 
 
-def yardstick_speed(program: Path, rules: str) -> Callable[[], float]:
-    command = [str(program), str(int(rules == "relaxed")), "1", str(ENGINE_STEPS), "0"]
-
-    def measure() -> float:
+def yardstick(program: Path, rules: str, envs: int, *, observe: bool) -> Way:
+    def way(seconds: float) -> float:
+        # It is told a number of steps; most machines make a few millions a second.
+        steps = str(int(4_000_000 * seconds / envs))
+        command = [str(program), str(int(rules == "relaxed")), str(envs), steps, str(int(observe))]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return float(done.stdout.split("M steps/s")[0].split()[-1]) * 1e6
 
-    return measure
+    return way
 
 
-def env_speed(env_id: str, sampler: str, **options: Any) -> Callable[[], float]:
-    env = gymnasium.make(env_id, **options)
-    streams = np.array([1], np.uint64)
-    space: Any = env.action_space
-    space.seed(1)
-    choose: dict[str, Callable[[dict[str, Any]], int]] = {
-        "any": lambda _: space.sample(),
-        "sample_legal": lambda info: int(rusol_env.sample_legal(info["action_mask"][None], streams)[0]),
-        "space.sample": lambda info: space.sample(mask=info["action_mask"]),
-    }
-    pick = choose[sampler]
-    _, info = env.reset(seed=1)
-    env.step(pick(info))
-
-    def measure() -> float:
-        _, info = env.reset()
-        started = time.perf_counter()
-        for _ in range(ENV_STEPS):
-            _, _, terminated, truncated, info = env.step(pick(info))
-            if terminated or truncated:
-                _, info = env.reset()
-        return ENV_STEPS / (time.perf_counter() - started)
-
-    return measure
-
-
-def compare(what: str, ours: Callable[[], float], other: str, theirs: Callable[[], float]) -> dict[str, Any]:
-    pairs = [(ours(), theirs()) for _ in range(ROUNDS)]
+def compare(what: str, ours: Way, other: str, theirs: Way) -> dict[str, Any]:
+    pairs = [(ours(SECONDS), theirs(SECONDS)) for _ in range(ROUNDS)]
     fast, slow = (median(values) for values in zip(*pairs, strict=True))
     ratios = sorted(a / b for a, b in pairs)
+    print(f"{what}: {median(ratios):.2f} of {other}", flush=True)
     return {
         "what": what,
         "against": other,
         "steps_per_second": round(fast),
         "against_steps_per_second": round(slow),
-        "ratio": round(fast / slow, 3),
+        "ratio": round(median(ratios), 3),
         "ratio_range": [round(ratios[0], 3), round(ratios[-1], 3)],
     }
+
+
+def against_yardstick(program: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for rules in ("classic", "relaxed"):
+        theirs = yardstick(program, rules, 1, observe=False)
+        rows.append(compare(f"engine, {rules}", engine_way(rules), "yardstick.c", theirs))
+    for rules in ("classic", "relaxed"):
+        for copy in (False, True):
+            ours = native(VARIANTS[rules], "board", BATCH, copy=copy)
+            theirs = yardstick(program, rules, BATCH, observe=True)
+            rows.append(compare(f"native, {rules}, board, {BATCH} games, copy={copy}", ours, "yardstick.c", theirs))
+    return rows
+
+
+def against_itself_and_gymnasium() -> list[dict[str, Any]]:
+    classic = VARIANTS["classic"]
+    rows: list[dict[str, Any]] = []
+    for copy in (False, True):
+        board, cards = (native(classic, kind, BATCH, copy=copy) for kind in ("board", "cards"))
+        rows.append(compare(f"native, cards, {BATCH} games, copy={copy}", cards, "board", board))
+    for kind in ("board", "cards"):
+        for envs in (BATCH, 8 * BATCH, 32 * BATCH):
+            one, two = (native(classic, kind, envs, copy=False, threads=threads) for threads in (1, 2))
+            rows.append(compare(f"native, {kind}, {envs} games, 2 threads", two, "1 thread", one))
+    for kind in ("board", "cards"):
+        theirs = gymnasiums(SyncVectorEnv, classic, kind, BATCH)
+        rows.append(compare(f"native, {kind}, {BATCH} games", native(classic, kind, BATCH), "SyncVectorEnv", theirs))
+    theirs = cartpole()
+    for rules in ("classic", "relaxed"):
+        for kind in ("cards", "board"):
+            for by_space in (False, True):
+                what = f"env, {rules}, {kind}, {'space.sample' if by_space else 'sample_legal'}"
+                rows.append(compare(what, scalar(VARIANTS[rules], kind, by_space=by_space), "CartPole-v1", theirs))
+    return rows
+
+
+def memory(observation: str) -> float:
+    """MiB that 8192 games add to a process that has imported the package, at their largest, over 30 steps (Linux)."""
+    script = (
+        "import numpy as np, rusol_env\n"
+        # Not getrusage: a child begins with the largest size of its parent.
+        "used = lambda: int(open('/proc/self/status').read().split('VmHWM:')[1].split()[0])\n"
+        "before = used()\n"
+        f"env = rusol_env.RussianSolitaireVectorEnv(8192, observation={observation!r})\n"
+        "env.reset(seed=0)\n"
+        "streams = np.arange(8192, dtype=np.uint64)\n"
+        "for _ in range(30):\n"
+        "    result = env.step(env.sample_legal(streams))\n"
+        "print((used() - before) / 1024)\n"
+    )
+    # The first run may compile, which takes memory of its own.
+    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in "ab"]
+    return float(runs[-1].stdout)
+
+
+def env_shares() -> dict[str, float]:
+    found: dict[str, float] = {}
+    for kind in ("cards", "board"):
+        shares: list[float] = []
+        try:
+            way = rollout(VARIANTS["classic"], kind, LEARNERS, shares)
+        except ImportError as error:
+            print(f"rollouts skipped: {error}")
+            return {}
+        for _ in range(ROUNDS):
+            way(SECONDS)
+        found[kind] = round(median(shares), 4)
+    return found
 
 
 def start_up(script: str, cache: str) -> float:
@@ -157,20 +200,12 @@ def main() -> None:
         program = Path(folder) / "yardstick"
         compiler = shutil.which("gcc")
         if compiler is None:
-            print("engine rows skipped: there is no gcc to compile the yardstick with")
+            print("rows against the yardstick skipped: there is no gcc to compile it with")
         else:
             source = str(HERE / "yardstick.c")
             subprocess.run([compiler, "-O3", "-march=native", source, "-o", str(program)], check=True)
-            for rules in ("classic", "relaxed"):
-                rows.append(
-                    compare(f"engine, {rules}", engine_speed(rules), "yardstick.c", yardstick_speed(program, rules))
-                )
-        cartpole = env_speed("CartPole-v1", "any")
-        for rules in ("classic", "relaxed"):
-            for observation in ("cards", "board"):
-                for sampler in ("sample_legal", "space.sample"):
-                    ours = env_speed(rusol_env.ENV_ID, sampler, rules=rules, observation=observation)
-                    rows.append(compare(f"env, {rules}, {observation}, {sampler}", ours, "CartPole-v1", cartpole))
+            rows += against_yardstick(program)
+        rows += against_itself_and_gymnasium()
         use = (
             "import gymnasium, rusol_env\n"
             "for kind in ('cards', 'board'):\n"
@@ -194,13 +229,16 @@ def main() -> None:
             f"{row['ratio']:.2f} ({row['ratio_range'][0]:.2f} to {row['ratio_range'][1]:.2f})",
         )
     Console(width=110).print(table)
-    for what, value in seconds.items():
-        print(f"{what}: {value:.2f} s")
     document = {
         "rows": rows,
         "seconds": {what: round(value, 2) for what, value in seconds.items()},
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count(), **versions()},
+        "memory_of_8192_games_mib": {
+            kind: round(memory(kind)) for kind in ("cards", "board") if Path("/proc/self/status").exists()
+        },
+        "env_share_of_rollout": env_shares(),
+        "machine": machine(),
     }
+    print(json.dumps({key: value for key, value in document.items() if key != "rows"}, indent=2))
     out = HERE / "results" / "speed.json"
     out.parent.mkdir(exist_ok=True)
     write_whole(out, (json.dumps(document, indent=2) + "\n").encode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -231,6 +231,35 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
             f"{row['games_per_second']:,.0f}",
         )
     return table
+
+
+@app.command("bench")
+def measure_speed(
+    rules: Annotated[str, typer.Option(help=f"The rule set: {', '.join(VARIANTS)}.")] = "classic",
+    seconds: Annotated[float, typer.Option(help="How long each way steps in a round.")] = 0.3,
+    rounds: Annotated[int, typer.Option(help="The medians are over so many rounds, each way in turn.")] = 5,
+    quick: Annotated[bool, typer.Option("--quick", help="A rough look: one short round, no large batches.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Measure steps a second of every way to step, in one run."""
+    from rusol_env.bench import SIZES, bench, table
+
+    rules_named(rules)
+    with Console(stderr=True).status("") if sys.stderr.isatty() else nullcontext() as status:
+        document = bench(
+            rules,
+            seconds=0.02 if quick else seconds,
+            rounds=1 if quick else rounds,
+            sizes=SIZES[:2] if quick else SIZES,
+            progress=None if status is None else status.update,
+        )
+    if as_json:
+        _print_json(document)
+        return
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console.print(table(document))
+    for gone in document["skipped"]:
+        console.print(f"skipped: {gone['what']} ({gone['why']})")
 
 
 @app.command("play")

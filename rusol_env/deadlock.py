@@ -16,21 +16,20 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel, load64, lowest_bit
+from rusol_env._jit import copy_array, count_bits, int64, kernel, load64, lowest_bit
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
-from rusol_env.engine import ACCEPTS, BASE, COUNTS, FACE_UP, HEIGHTS, KINGS, ONE_RANK, UNDER
+from rusol_env.engine import ACCEPTS, ALL_CARDS, BASE, FACE_UP, GONE, KINGS, LASTS, UNDER, guests
 from rusol_env.rules import NUM_COLUMNS
 
 # The words of a state; each set holds at least all cards of which it is true in some continuation of the game.
 UP: Final = 0  # cards that have been put on their foundation
 OPEN: Final = 1  # cards that have been the last of their column (or, taking back, the top of a foundation)
-GONE: Final = 2  # cards that have left the card they lay on, by themselves (not carried along)
+LEFT: Final = 2  # cards that have left the card they lay on, by themselves (not carried along)
 SEEN: Final = 3  # cards that lie face up, besides those in OPEN
 ROOM: Final = 4  # 1 if some column has been empty
 FROZEN: Final = 5  # cards that are assumed not to leave: a restriction, not a bound
 NUM_WORDS: Final = 6
 
-ALL: Final = (1 << NUM_CARDS) - 1
 _ONE: Final = int64(1)
 _SUIT: Final = (1 << NUM_RANKS) - 1
 
@@ -42,32 +41,24 @@ def list_hosts(row: NDArray[np.int8], hosts: NDArray[np.int64]) -> None:
         rank = card % NUM_RANKS
         hosts[card] = 0
         if rank != KING:
-            for suit in range(NUM_SUITS):
-                if (load64(row, ACCEPTS + 8 * suit) >> card) & 1:
-                    hosts[card] |= _ONE << (suit * NUM_RANKS + rank + 1)
+            for turn in range(NUM_SUITS):
+                if (load64(row, ACCEPTS + 8 * turn) >> card) & 1:
+                    hosts[card] |= _ONE << (card + 1 + turn * NUM_RANKS) % NUM_CARDS
 
 
 @kernel
 def look(row: NDArray[np.int8], take_back: bool, under: NDArray[np.int64], state: NDArray[np.int64]) -> None:
     """Begin the relaxation at the game in `row`: write `under`, int64 (52,), and `state`."""
-    state[UP] = 0
-    state[OPEN] = 0
-    state[GONE] = 0
-    state[SEEN] = load64(row, FACE_UP)
-    state[ROOM] = 0
-    state[FROZEN] = 0
     for card in range(NUM_CARDS):
         under[card] = row[UNDER + card]
-    for suit in range(NUM_SUITS):
-        state[UP] |= ((_ONE << int64(row[COUNTS + suit])) - 1) << (suit * NUM_RANKS)
-    for column in range(NUM_COLUMNS):
-        height = int64(row[HEIGHTS + column])
-        if height == 0:
-            state[ROOM] = 1
-        else:
-            state[OPEN] |= _ONE << int64(row[column * NUM_CARDS + height - 1])
+    state[UP] = load64(row, GONE)
+    state[OPEN] = load64(row, LASTS)
     if take_back:
         state[OPEN] |= state[UP]
+    state[LEFT] = 0
+    state[SEEN] = load64(row, FACE_UP)
+    state[ROOM] = int64(count_bits(load64(row, LASTS)) < NUM_COLUMNS)
+    state[FROZEN] = 0
 
 
 @kernel
@@ -102,7 +93,7 @@ def spread(
     """
     up = state[UP]
     opened = state[OPEN]
-    gone = state[GONE]
+    gone = state[LEFT]
     seen = state[SEEN]
     room = state[ROOM]
     frozen = state[FROZEN]
@@ -123,14 +114,13 @@ def spread(
                     opened |= _ONE << int64(under[card])
                 elif under[card] == BASE:
                     room = 1
-        if up == ALL:
+        if up == ALL_CARDS:
             break
         if take_back:
             opened |= up
         leaving = int64(0)
-        for suit in range(NUM_SUITS):
-            one_lower = ((opened >> (suit * NUM_RANKS)) & _SUIT) >> 1
-            leaving |= (one_lower * int64(ONE_RANK)) & load64(row, ACCEPTS + 8 * suit)
+        for turn in range(NUM_SUITS):
+            leaving |= guests(row, opened, turn)
         if room == 1:
             leaving |= int64(KINGS)
         leaving &= ~(gone | up | frozen) & (seen | opened)
@@ -154,7 +144,7 @@ def spread(
                     room = 1
     state[UP] = up
     state[OPEN] = opened
-    state[GONE] = gone
+    state[LEFT] = gone
     state[ROOM] = room
 
 
@@ -169,7 +159,7 @@ def is_lost(
     """Whether the relaxation proves the game in `row` lost; `under` and `state` are written over."""
     look(row, take_back, under, state)
     spread(row, take_back, under, hosts, state)
-    return state[UP] != ALL
+    return state[UP] != ALL_CARDS
 
 
 @kernel
@@ -196,7 +186,7 @@ def _goes_on(
         _leave(under, state, card)
     state[FROZEN] = 0
     spread(row, take_back, under, hosts, state)
-    return state[UP] == ALL
+    return state[UP] == ALL_CARDS
 
 
 @kernel
@@ -212,7 +202,7 @@ def _rivals(hosts: NDArray[np.int64], every: NDArray[np.int64], state: NDArray[n
         if (
             other != card
             and hosts[other] & bit != 0
-            and (state[GONE] & ~state[UP]) >> other & 1
+            and (state[LEFT] & ~state[UP]) >> other & 1
             and every[other] & state[OPEN] & ~bit == 0
         ):
             rivals |= _ONE << other
@@ -253,31 +243,31 @@ def is_lost_by_cases(
     """
     start, without, before, after = states[0], states[1], states[2], states[3]
     look(row, take_back, under, start)
-    hosts[:] = every
-    after[:] = start
+    copy_array(every, hosts)
+    copy_array(start, after)
     spread(row, take_back, under, hosts, after)
-    if after[UP] != ALL:
+    if after[UP] != ALL_CARDS:
         return True
     for card in range(NUM_CARDS):
         bit = _ONE << card
         if start[UP] & bit:
             continue
         below = int64(under[card])
-        without[:] = start
+        copy_array(start, without)
         without[FROZEN] = bit
         spread(row, take_back, under, hosts, without)
         possible = False
         lower = int64(0) if card % NUM_RANKS == 0 else bit >> 1
         if without[OPEN] & bit and lower & ~without[UP] == 0:
-            after[:] = without
+            copy_array(without, after)
             after[UP] |= bit
             possible = _goes_on(row, take_back, under, hosts, after, card)
         if (without[SEEN] | without[OPEN]) & bit == 0:
             hosts[card] = 0
         elif card % NUM_RANKS == KING:
             if not possible and below != BASE and without[ROOM] == 1:
-                after[:] = without
-                after[GONE] |= bit
+                copy_array(without, after)
+                after[LEFT] |= bit
                 possible = _goes_on(row, take_back, under, hosts, after, card)
         else:
             left = hosts[card] & without[OPEN]
@@ -285,10 +275,10 @@ def is_lost_by_cases(
             while left != 0:
                 host = lowest_bit(left)
                 left &= left - 1
-                before[:] = without
+                copy_array(without, before)
                 rivals = _rivals(hosts, every, without, card, host)
                 if rivals != 0:
-                    before[:] = start
+                    copy_array(start, before)
                     before[FROZEN] = bit
                     _shut(hosts, rivals, host, True)
                     spread(row, take_back, under, hosts, before)
@@ -296,10 +286,10 @@ def is_lost_by_cases(
                 if (
                     not (before[OPEN] >> host) & 1
                     or (before[SEEN] | before[OPEN]) & bit == 0
-                    or _locked(under, before[GONE] | before[UP], card, host)
+                    or _locked(under, before[LEFT] | before[UP], card, host)
                 ):
                     continue
-                after[:] = before
+                copy_array(before, after)
                 after[OPEN] &= ~(_ONE << host)
                 after[SEEN] |= before[OPEN] | bit
                 # From now on it lies on the host, and leaves that for another one or for its foundation.

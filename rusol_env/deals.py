@@ -29,6 +29,8 @@ NUM_DEALS: Final = 1 << BITS
 # Codes that begin with A are for evaluation: the numbers below this one.
 NUM_EVAL_DEALS: Final = NUM_DEALS // len(ALPHABET)
 EXAMPLE_CODE: Final = "RU1-C-AAAAABB"
+CODE_LENGTH: Final = len(EXAMPLE_CODE)
+_LETTERS: Final = np.array([ord(letter) for letter in ALPHABET], np.uint32)
 
 
 class Split(IntEnum):
@@ -256,6 +258,28 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
+def check_streams(streams: Any, number: int | None = None) -> None:
+    """Check that `streams` can be the states of `number` SplitMix64 streams (None: of any number).
+
+    Raises:
+        ValueError: it is no writeable uint64 (number,).
+    """
+    array = cast("NDArray[Any]", streams) if isinstance(streams, np.ndarray) else None
+    if (
+        array is None
+        or array.dtype != np.uint64
+        or array.ndim != 1
+        or number not in (None, len(array))
+        or not (array.flags.writeable and array.flags.c_contiguous)
+    ):
+        kind = repr(cast(object, streams)) if array is None else f"{array.dtype} {array.shape}"
+        size = "N" if number is None else number
+        raise ValueError(
+            f"the streams are {kind}: they must be uint64 ({size},), writeable and in one piece, "
+            f"as in np.arange({size}, dtype=np.uint64)"
+        )
+
+
 def check_number(number: int) -> int:
     """`number` as an int, if it is a deal number.
 
@@ -297,12 +321,18 @@ def encode_code(number: int, rules: str | Rules) -> str:
     return f"{PREFIX}-{rules_named(rules).letter}-{letters}"
 
 
-def encode_codes(numbers: NDArray[np.int64], rules: Rules) -> NDArray[Any]:
-    """The codes of deals, object (N,) of str, for numbers int64 (N,) that are not checked."""
-    shifts = np.arange(BITS - 5, -1, -5)
-    letters = np.array(list(ALPHABET))[numbers[:, None] >> shifts & 31]
-    words = np.ascontiguousarray(letters).view(f"U{CODE_LETTERS}").ravel()
-    return np.char.add(f"{PREFIX}-{rules.letter}-", words).astype(object)
+def blank_codes(number: int, rules: Rules) -> NDArray[np.uint32]:
+    """Codes that `write_code` completes, uint32 (number, 13): a letter each, as NumPy's text ``U13`` has them."""
+    codes = np.empty((number, CODE_LENGTH), np.uint32)
+    codes[:] = [ord(letter) for letter in encode_code(0, rules)]
+    return codes
+
+
+@kernel
+def write_code(codes: NDArray[np.uint32], i: int, number: int) -> None:
+    """Write the letters of deal `number` (not checked) into code i."""
+    for place in range(CODE_LETTERS):
+        codes[i, CODE_LENGTH - 1 - place] = _LETTERS[(number >> 5 * place) & 31]
 
 
 def decode_code(code: str) -> tuple[Rules, int]:

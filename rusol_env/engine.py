@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel, load64, lowest_bit, store64
+from rusol_env._jit import count_bits, int64, kernel, load64, lowest_bit, store64
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS, RED_SUITS
 from rusol_env.deals import Arrangement, mix, shuffle
 from rusol_env.rules import (
@@ -62,15 +62,23 @@ MAX_GROUP: Final = DOWN + NUM_COLUMNS  # int8: from the rules
 FOUNDATION_POINTS: Final = MAX_GROUP + 1  # int8: from the rules
 TURN_POINTS: Final = FOUNDATION_POINTS + 1  # int8: from the rules
 _WORDS: Final = (TURN_POINTS + 8) // 8 * 8  # words start at a multiple of 8 bytes
-ACCEPTS: Final = _WORDS  # int64 (4,): for each suit, the set of cards whose suit may lie on it; from the rules
+ACCEPTS: Final = _WORDS  # int64 (4,): for k, the cards that may lie on the k-th suit after their own; from the rules
 FACE_UP: Final = ACCEPTS + 8 * NUM_SUITS  # int64: the set of cards that lie face up in a column
-KEY: Final = FACE_UP + 8  # int64: the key of the position, see `position_key`
+LASTS: Final = FACE_UP + 8  # int64: the set of cards that are the last of their column
+GONE: Final = LASTS + 8  # int64: the set of cards on the foundations
+KEY: Final = GONE + 8  # int64: the key of the position, see `position_key`
 SCORE: Final = KEY + 8  # int64
 MOVES: Final = SCORE + 8  # int64: moves made, undone ones included
 ROW: Final = (MOVES + 8 + 63) // 64 * 64  # whole cache lines
 
+_LAST_COLUMN: Final = (NUM_COLUMNS - 1) * NUM_CARDS
+assert _LAST_COLUMN % 8 == 0
+_DOWN_BYTES: Final = (1 << 8 * NUM_COLUMNS) - 1
+_BYTE_SUM: Final = 0x0101010101010101
+assert NUM_COLUMNS < 8
 # Sets of cards are int64 with bit `card` set.
 _ONE: Final = int64(1)
+ALL_CARDS: Final = (1 << NUM_CARDS) - 1
 ONE_RANK: Final = sum(1 << suit * NUM_RANKS for suit in range(NUM_SUITS))  # the aces; << r for rank r
 KINGS: Final = ONE_RANK << NUM_RANKS - 1
 
@@ -95,10 +103,11 @@ def accepts(rules: Rules, under: int, suit: int) -> bool:
             return (suit in RED_SUITS) != (under in RED_SUITS)
 
 
-def _accepted_cards(rules: Rules, under: int) -> int:
-    """The set of cards whose suit may lie on a card of suit `under`."""
+def _accepted_cards(rules: Rules, turn: int) -> int:
+    """The set of cards that may lie on a card of the suit that comes `turn` suits after their own, round the four."""
     one_suit = (1 << NUM_RANKS) - 1
-    return sum(one_suit << suit * NUM_RANKS for suit in range(NUM_SUITS) if accepts(rules, under, suit))
+    suits = [suit for suit in range(NUM_SUITS) if accepts(rules, (suit + turn) % NUM_SUITS, suit)]
+    return sum(one_suit << suit * NUM_RANKS for suit in suits)
 
 
 def new_rows(number: int, rules: Rules) -> NDArray[np.int8]:
@@ -108,7 +117,7 @@ def new_rows(number: int, rules: Rules) -> NDArray[np.int8]:
     rows[:, FOUNDATION_POINTS] = rules.foundation_points
     rows[:, TURN_POINTS] = rules.turn_points
     accepted = rows[:, ACCEPTS : ACCEPTS + 8 * NUM_SUITS].view(np.int64)
-    accepted[:] = [_accepted_cards(rules, suit) for suit in range(NUM_SUITS)]
+    accepted[:] = [_accepted_cards(rules, turn) for turn in range(NUM_SUITS)]
     return rows
 
 
@@ -132,14 +141,17 @@ def _veil(card: int) -> int:
 @kernel
 def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int8], down: NDArray[np.int8]) -> None:
     """Lay `cards` (int8, column after column from their bases) out; COUNTS are already written."""
-    row[:COUNTS] = EMPTY
-    row[COUNTS + NUM_SUITS : BOARD_SIZE] = EMPTY
+    for at in range(0, _LAST_COLUMN, 8):
+        store64(row, at, int64(EMPTY))
+    for at in range(COUNTS + NUM_SUITS, BOARD_SIZE):
+        row[at] = EMPTY
     for card in range(NUM_CARDS):
         row[COLUMN + card] = FOUNDATION
         row[UNDER + card] = NOT_IN_COLUMN
         row[PLACE + card] = 0
     face_up = int64(0)
-    key = int64(0)
+    lasts = int64(0)
+    gone = int64(ALL_CARDS)
     k = 0
     for column in range(NUM_COLUMNS):
         under = BASE
@@ -151,16 +163,22 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
             row[UNDER + card] = under
             row[COLUMN + card] = column
             row[PLACE + card] = place
-            key ^= _bond(card, under)
+            gone ^= _ONE << card
             if place < down[column]:
                 row[column * NUM_CARDS + place] = HIDDEN
-                key ^= _veil(card)
             else:
                 row[column * NUM_CARDS + place] = card
                 face_up |= _ONE << card
             under = card
+        if under != BASE:
+            lasts |= _ONE << under
+    # The cards may have come from there, see `deal`.
+    for at in range(_LAST_COLUMN + heights[NUM_COLUMNS - 1], COUNTS):
+        row[at] = EMPTY
     store64(row, FACE_UP, face_up)
-    store64(row, KEY, key)
+    store64(row, LASTS, lasts)
+    store64(row, GONE, gone)
+    store64(row, KEY, position_key(row))
     store64(row, SCORE, int64(0))
     store64(row, MOVES, int64(0))
 
@@ -168,10 +186,12 @@ def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int
 @kernel
 def deal(row: NDArray[np.int8], number: int) -> None:
     """Start the deal `number` (0 to 2^35 - 1, not checked) in `row`."""
-    cards = np.empty(NUM_CARDS, np.int8)
-    shuffle(number, cards)
-    row[COUNTS : COUNTS + NUM_SUITS] = 0
-    _lay(row, cards, _HEIGHTS, _DOWN)
+    # Shuffled where the last column will lie: it is laid from its base, and never reaches what it still has to read.
+    deck = row[_LAST_COLUMN:COUNTS]
+    shuffle(number, deck)
+    for suit in range(NUM_SUITS):
+        row[COUNTS + suit] = 0
+    _lay(row, deck, _HEIGHTS, _DOWN)
 
 
 def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
@@ -185,28 +205,39 @@ def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
     )
 
 
+def clear(row: NDArray[np.int8]) -> None:
+    """Leave `row` without any card: an empty table, which has no legal action and is not won."""
+    row[COUNTS : COUNTS + NUM_SUITS] = 0
+    nothing = np.zeros(NUM_COLUMNS, np.int8)
+    _lay(row, np.zeros(0, np.int8), nothing, nothing)
+    row[GONE : GONE + 8] = 0
+
+
 @kernel
 def foundation_cards(row: NDArray[np.int8]) -> int:
     """How many cards lie on the foundations."""
-    total = 0
-    for suit in range(NUM_SUITS):
-        total += row[COUNTS + suit]
-    return total
+    return count_bits(load64(row, GONE))
 
 
 @kernel
 def is_won(row: NDArray[np.int8]) -> bool:
     """Whether all cards lie on the foundations."""
-    return foundation_cards(row) == NUM_CARDS
+    return load64(row, GONE) == ALL_CARDS
 
 
 @kernel
 def face_down_cards(row: NDArray[np.int8]) -> int:
     """How many cards lie face down."""
-    total = 0
-    for column in range(NUM_COLUMNS):
-        total += row[DOWN + column]
-    return total
+    # The bytes of DOWN are the lowest of a word; multiplied so, the highest byte is their sum.
+    return (load64(row, DOWN) & _DOWN_BYTES) * _BYTE_SUM >> 56
+
+
+@kernel
+def guests(row: NDArray[np.int8], hosts: int, turn: int) -> int:
+    """The set of cards of the suits `turn` before those of `hosts`, round the four, that may lie on one of `hosts`."""
+    shift = turn * NUM_RANKS
+    one_lower = (hosts >> shift | hosts << (NUM_CARDS - shift)) >> 1
+    return one_lower & ~int64(KINGS) & load64(row, ACCEPTS + 8 * turn) & ALL_CARDS
 
 
 @kernel
@@ -216,45 +247,49 @@ def legal(row: NDArray[np.int8], take_back: bool, idle_moves: bool, actions: NDA
     A won game has none. Without `take_back` no card comes back from a foundation; without
     `idle_moves` no king that is its whole column goes to an empty one.
     """
+    # Sets of cards, so that what can move is found with no branch a column: those are hard to predict.
     count = 0
     face_up = load64(row, FACE_UP)
+    lasts = load64(row, LASTS)
+    gone = load64(row, GONE)
+    rising = lasts & ((gone << 1) | ONE_RANK) & ~gone
+    while rising != 0:
+        actions[count] = lowest_bit(rising) * NUM_DESTINATIONS + FOUNDATION
+        count += 1
+        rising &= rising - 1
     tops = int64(0)
     if take_back and face_up != 0:
-        for suit in range(NUM_SUITS):
-            if row[COUNTS + suit] > 0:
-                tops |= _ONE << (suit * NUM_RANKS + row[COUNTS + suit] - 1)
-    for column in range(NUM_COLUMNS):
-        height = row[HEIGHTS + column]
-        if height == 0:
-            fitting = int64(KINGS)
-        else:
-            last = int64(row[column * NUM_CARDS + height - 1])
-            suit = last // NUM_RANKS
-            rank = last - suit * NUM_RANKS
-            if row[COUNTS + suit] == rank:
-                actions[count] = last * NUM_DESTINATIONS + FOUNDATION
-                count += 1
-            one_lower = ((int64(ONE_RANK) << rank) >> 1) & ~int64(KINGS)
-            fitting = one_lower & load64(row, ACCEPTS + 8 * suit)
-        movable = fitting & face_up
+        tops = gone & (~(gone >> 1) | KINGS)
+    for turn in range(NUM_SUITS):
+        if load64(row, ACCEPTS + 8 * turn) == 0:
+            continue
+        movable = guests(row, lasts, turn) & (face_up | tops)
         while movable != 0:
             card = lowest_bit(movable)
             movable &= movable - 1
+            host = card + 1 + turn * NUM_RANKS
+            if host >= NUM_CARDS:
+                host -= NUM_CARDS
             source = row[COLUMN + card]
-            place = row[PLACE + card]
-            if (
-                source != column
-                and row[HEIGHTS + source] - place <= row[MAX_GROUP]
-                and (height > 0 or place > 0 or idle_moves)
-            ):
-                actions[count] = card * NUM_DESTINATIONS + column
-                count += 1
-        movable = fitting & tops
-        while movable != 0:
-            card = lowest_bit(movable)
-            movable &= movable - 1
-            actions[count] = card * NUM_DESTINATIONS + column
-            count += 1
+            target = int64(row[COLUMN + host])
+            actions[count] = card * NUM_DESTINATIONS + target
+            group = row[HEIGHTS + source] - row[PLACE + card] if source != FOUNDATION else 1
+            # Written in any case, and kept or not: no branch.
+            count += int64(source != target and group <= row[MAX_GROUP])
+    if count_bits(lasts) < NUM_COLUMNS:
+        for column in range(NUM_COLUMNS):
+            if row[HEIGHTS + column] == 0:
+                movable = (face_up | tops) & KINGS
+                while movable != 0:
+                    card = lowest_bit(movable)
+                    movable &= movable - 1
+                    source = row[COLUMN + card]
+                    place = row[PLACE + card]
+                    if source == FOUNDATION or (
+                        row[HEIGHTS + source] - place <= row[MAX_GROUP] and (place > 0 or idle_moves)
+                    ):
+                        actions[count] = card * NUM_DESTINATIONS + column
+                        count += 1
     return count
 
 
@@ -271,6 +306,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
     under = int64(row[UNDER + card])
     key = load64(row, KEY)
     face_up = load64(row, FACE_UP)
+    lasts = load64(row, LASTS)
+    gone = load64(row, GONE)
     score = load64(row, SCORE)
     if target == FOUNDATION:
         height = row[HEIGHTS + source] - 1
@@ -281,6 +318,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
         row[UNDER + card] = NOT_IN_COLUMN
         row[PLACE + card] = 0
         face_up &= ~(_ONE << card)
+        lasts &= ~(_ONE << card)
+        gone |= _ONE << card
         key ^= _bond(card, under)
         score += row[FOUNDATION_POINTS]
     else:
@@ -288,6 +327,7 @@ def apply(row: NDArray[np.int8], action: int) -> int:
         onto = int64(row[target * NUM_CARDS + height - 1]) if height > 0 else BASE
         row[UNDER + card] = onto
         key ^= _bond(card, onto)
+        lasts &= ~(_ONE << onto)
         if source == FOUNDATION:
             row[COUNTS + suit] -= 1
             row[target * NUM_CARDS + height] = card
@@ -295,12 +335,16 @@ def apply(row: NDArray[np.int8], action: int) -> int:
             row[PLACE + card] = height
             row[HEIGHTS + target] = height + 1
             face_up |= _ONE << card
+            lasts |= _ONE << card
+            gone &= ~(_ONE << card)
         else:
             key ^= _bond(card, under)
             _move_group(row, source, int64(row[PLACE + card]), target)
     turned = 0
     if source != FOUNDATION:
         height = int64(row[HEIGHTS + source])
+        if height > 0:
+            lasts |= _ONE << under
         if height > 0 and height == row[DOWN + source]:
             row[DOWN + source] = height - 1
             row[source * NUM_CARDS + height - 1] = under
@@ -310,6 +354,8 @@ def apply(row: NDArray[np.int8], action: int) -> int:
             turned = 1
     store64(row, KEY, key)
     store64(row, FACE_UP, face_up)
+    store64(row, LASTS, lasts)
+    store64(row, GONE, gone)
     store64(row, SCORE, score)
     store64(row, MOVES, load64(row, MOVES) + 1)
     return action | source << SOURCE_SHIFT | turned << TURNED_SHIFT
@@ -341,6 +387,18 @@ def gain(row: NDArray[np.int8], record: int) -> int:
 
 
 @kernel
+def ends(record: int) -> tuple[int, int]:
+    """Where the move of `record` came from and went to: columns, or FOUNDATION."""
+    return (record >> SOURCE_SHIFT) & _SOURCE_BITS, (record & ACTION_BITS) % NUM_DESTINATIONS
+
+
+@kernel
+def moved(record: int) -> int:
+    """The card that the move of `record` moved."""
+    return (record & ACTION_BITS) // NUM_DESTINATIONS
+
+
+@kernel
 def is_take_back(record: int) -> bool:
     """Whether the move of `record` took a card back from its foundation."""
     return (record >> SOURCE_SHIFT) & _SOURCE_BITS == FOUNDATION
@@ -356,6 +414,8 @@ def undo(row: NDArray[np.int8], record: int) -> None:
     suit = card // NUM_RANKS
     key = load64(row, KEY)
     face_up = load64(row, FACE_UP)
+    lasts = load64(row, LASTS)
+    gone = load64(row, GONE)
     store64(row, SCORE, load64(row, SCORE) - gain(row, record))
     under = BASE
     height = int64(0)
@@ -363,6 +423,7 @@ def undo(row: NDArray[np.int8], record: int) -> None:
         height = int64(row[HEIGHTS + source])
         if height > 0:
             under = int64(row[source * NUM_CARDS + height - 1])
+            lasts &= ~(_ONE << under)
         if record >> TURNED_SHIFT:
             row[DOWN + source] = height
             row[source * NUM_CARDS + height - 1] = HIDDEN
@@ -375,8 +436,13 @@ def undo(row: NDArray[np.int8], record: int) -> None:
         row[PLACE + card] = height
         row[HEIGHTS + source] = height + 1
         face_up |= _ONE << card
+        lasts |= _ONE << card
+        gone &= ~(_ONE << card)
     else:
-        key ^= _bond(card, int64(row[UNDER + card]))
+        onto = int64(row[UNDER + card])
+        key ^= _bond(card, onto)
+        if onto != BASE:
+            lasts |= _ONE << onto
         if source == FOUNDATION:
             under = NOT_IN_COLUMN
             last = row[HEIGHTS + target] - 1
@@ -386,6 +452,8 @@ def undo(row: NDArray[np.int8], record: int) -> None:
             row[COLUMN + card] = FOUNDATION
             row[PLACE + card] = 0
             face_up &= ~(_ONE << card)
+            lasts &= ~(_ONE << card)
+            gone |= _ONE << card
         else:
             _move_group(row, target, int64(row[PLACE + card]), source)
     if under != NOT_IN_COLUMN:
@@ -393,6 +461,8 @@ def undo(row: NDArray[np.int8], record: int) -> None:
     row[UNDER + card] = under
     store64(row, KEY, key)
     store64(row, FACE_UP, face_up)
+    store64(row, LASTS, lasts)
+    store64(row, GONE, gone)
 
 
 @kernel
@@ -405,10 +475,10 @@ def position_key(row: NDArray[np.int8]) -> int:
     key = int64(0)
     face_up = load64(row, FACE_UP)
     for card in range(NUM_CARDS):
-        if row[COLUMN + card] != FOUNDATION:
-            key ^= _bond(card, int64(row[UNDER + card]))
-            if not (face_up >> card) & 1:
-                key ^= _veil(card)
+        under = int64(row[UNDER + card])
+        in_column = int64(under != NOT_IN_COLUMN)
+        # Multiplied, not branched on: so the loop runs in vectors.
+        key ^= in_column * (_bond(card, under) ^ (~face_up >> card & 1) * _veil(card))
     return key
 
 
@@ -449,7 +519,8 @@ def refusal(row: NDArray[np.int8], action: int, take_back: bool, idle_moves: boo
     else:
         last = int64(row[target * NUM_CARDS + height - 1])
         last_suit = last // NUM_RANKS
-        if last - last_suit * NUM_RANKS != rank + 1 or not (load64(row, ACCEPTS + 8 * last_suit) >> card) & 1:
+        turn = (last_suit - suit) % NUM_SUITS
+        if last - last_suit * NUM_RANKS != rank + 1 or not (load64(row, ACCEPTS + 8 * turn) >> card) & 1:
             return int64(Rejection.DOES_NOT_FIT)
     if source == FOUNDATION:
         return int64(Rejection.TAKE_BACK_OFF)

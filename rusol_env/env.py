@@ -72,7 +72,7 @@ def _warn_farming() -> None:
     )
 
 
-def _flag(name: str, value: Any) -> bool:
+def flag(name: str, value: Any) -> bool:
     if type(value) not in (bool, np.bool_):
         raise ValueError(f"{name} is {value!r}: it must be True or False")
     return bool(value)
@@ -224,14 +224,14 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             modes = ", ".join(repr(mode) for mode in self.metadata["render_modes"])
             raise ValueError(f"unknown render_mode {render_mode!r}: use None or one of {modes}")
         self.render_mode = render_mode
-        self.four_colours: Final = _flag("four_colours", four_colours)
+        self.four_colours: Final = flag("four_colours", four_colours)
         self.rules: Final = rules_named(rules)
         self.observation_kind: Final = option("observation", observation, Observation)
         self.reward_kind: Final = option("reward", reward, Reward)
         self.split: Final = option("split", split, Split)
-        self.take_back: Final = _flag("take_back", take_back)
-        self.idle_moves: Final = _flag("idle_moves", idle_moves)
-        self.thoughtful: Final = _flag("thoughtful", thoughtful)
+        self.take_back: Final = flag("take_back", take_back)
+        self.idle_moves: Final = flag("idle_moves", idle_moves)
+        self.thoughtful: Final = flag("thoughtful", thoughtful)
         self.max_steps: Final = check_whole("max_steps", max_steps, 1)
         self.illegal_reward: Final = _finite("illegal_reward", illegal_reward)
         self.deals: Final = None if deals is None else _read_deals(deals, self.rules)
@@ -325,7 +325,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         chosen = self._read_action(action)
         nothing_legal = self._count == 0
         self._mask = np.empty(engine.NUM_ACTIONS, np.int8)
-        rejection, reward, self._count, score, moves, up, down = episode.step(
+        refused, reward, self._count, score, moves, up, down = episode.step(
             self._row,
             self._actions,
             self._count,
@@ -341,9 +341,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         truncated = not terminated and self._steps >= self.max_steps
         self._running = not (terminated or truncated)
         info = self._info(score, moves, up, down)
-        if rejection:
-            info["rejection"] = Rejection(rejection)
-            info["rejection_text"] = explain(self._row, self.rules, decode_action(chosen), info["rejection"])
+        if refused:
+            info["rejection"], info["rejection_text"] = self._refusal(chosen)
         elif not nothing_legal:
             self._last = chosen
         if self._window is not None:
@@ -366,8 +365,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         chosen = self._read_action(action)
         if self._count == 0:
             return ""
-        rejection = Rejection(engine.refusal(self._row, chosen, self.take_back, self.idle_moves))
-        return explain(self._row, self.rules, decode_action(chosen), rejection)
+        return self._refusal(chosen)[1]
 
     def render(self) -> str | NDArray[np.uint8] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """The game as text ("ansi", in colour on a terminal) or as pixels ("rgb_array", uint8 (480, 640, 3)).
@@ -403,6 +401,9 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """A copy that plays on by itself, as `copy.deepcopy` makes it."""
         return copy.deepcopy(self)
 
+    def _refusal(self, action: int) -> tuple[Rejection, str]:
+        return refusal(self._row, action, self.rules, self.take_back, self.idle_moves)
+
     def _observe(self) -> NDArray[Any]:
         observation: NDArray[Any] = np.empty(self._shape, self._dtype)
         self._encode(self._row, self._mask, self.thoughtful, observation)
@@ -428,6 +429,14 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         if not 0 <= chosen < engine.NUM_ACTIONS:
             raise InvalidAction(f"{action!r} is not an action: they are whole numbers, 0 to {engine.NUM_ACTIONS - 1}")
         return chosen
+
+
+def refusal(
+    row: NDArray[np.int8], action: int, rules: Rules, take_back: bool, idle_moves: bool
+) -> tuple[Rejection, str]:
+    """Why `action` is refused in the game in `row`, int8 (ROW,), and the sentence that says so."""
+    reason = Rejection(engine.refusal(row, action, take_back, idle_moves))
+    return reason, explain(row, rules, decode_action(action), reason)
 
 
 def draw(row: NDArray[np.int8], rules: Rules) -> str:

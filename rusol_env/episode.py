@@ -6,14 +6,16 @@ What the scalar environment and any batch of them share; a batch calls these ker
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env._jit import int64, kernel, load64, lowest_bit, store64
+from rusol_env._jit import int64, kernel, load64, lowest_bit, places_of, store64
 from rusol_env.cards import NUM_CARDS
 from rusol_env.engine import FOUNDATION_POINTS as FOUNDATION_POINTS_AT
 from rusol_env.engine import (
+    MAX_LEGAL,
     MOVES,
     SCORE,
     apply,
@@ -23,9 +25,8 @@ from rusol_env.engine import (
     is_take_back,
     is_won,
     legal,
-    refusal,
 )
-from rusol_env.rules import NUM_DESTINATIONS, Rejection
+from rusol_env.rules import NUM_DESTINATIONS
 
 
 class Reward(IntEnum):
@@ -39,6 +40,10 @@ class Reward(IntEnum):
     """1 for the move that wins, else 0."""
 
 
+# In place of the record of a move that was not made.
+REFUSED: Final = -1
+IGNORED: Final = -2
+
 # Eight mask bytes, each 0 or 1, are one word: its bits are a card's legal destinations.
 _MASK_BITS = int64(0x0101010101010101)
 
@@ -49,8 +54,14 @@ def fill_mask(actions: NDArray[np.int16], count: int, mask: NDArray[np.int8]) ->
     fill = _MASK_BITS if count == 0 else 0
     for card in range(NUM_CARDS):
         store64(mask, card * NUM_DESTINATIONS, fill)
+    mark(actions, count, 1, mask)
+
+
+@kernel
+def mark(actions: NDArray[np.int16], count: int, legal: int, mask: NDArray[np.int8]) -> None:
+    """Write `legal`, 1 or 0, for each of the first `count` of `actions` into a mask."""
     for i in range(count):
-        mask[actions[i]] = 1
+        mask[actions[i]] = legal
 
 
 @kernel
@@ -101,8 +112,6 @@ def try_action(
     actions: NDArray[np.int16],
     count: int,
     action: int,
-    take_back: bool,
-    idle_moves: bool,
     reward: int,
     illegal_reward: float,
 ) -> tuple[int, float]:
@@ -111,20 +120,20 @@ def try_action(
     Where nothing is legal (some deals begin so) the mask allows every action: it is ignored, and not refused.
 
     Returns:
-        the `Rejection` (NONE if it was played) and the reward.
+        the record of the move, REFUSED or IGNORED; and the reward.
     """
     if count == 0:
-        return int64(Rejection.NONE), 0.0
-    for i in range(count):
-        if actions[i] == action:
-            record = apply(row, action)
-            if reward == Reward.WIN:
-                return int64(Rejection.NONE), 1.0 if is_won(row) else 0.0
-            points = gain(row, record)
-            if reward == Reward.PROGRESS and is_take_back(record):
-                points -= row[FOUNDATION_POINTS_AT]
-            return int64(Rejection.NONE), np.float64(points)
-    return refusal(row, action, take_back, idle_moves), illegal_reward
+        return IGNORED, 0.0
+    # All places at once: how far a search would go is hard to predict.
+    if places_of(action, actions) & ((int64(1) << count) - 1) == 0:
+        return REFUSED, illegal_reward
+    record = apply(row, action)
+    if reward == Reward.WIN:
+        return record, 1.0 if is_won(row) else 0.0
+    points = gain(row, record)
+    if reward == Reward.PROGRESS and is_take_back(record):
+        points -= row[FOUNDATION_POINTS_AT]
+    return record, np.float64(points)
 
 
 @kernel
@@ -138,12 +147,16 @@ def step(
     reward: int,
     illegal_reward: float,
     mask: NDArray[np.int8],
-) -> tuple[int, float, int, int, int, int, int]:
+) -> tuple[bool, float, int, int, int, int, int]:
     """`try_action`, then `look`; `actions` and `mask` are written anew.
 
     Returns:
-        what both return, in that order.
+        whether the action was refused, the reward, and what `look` returns.
     """
-    rejection, earned = try_action(row, actions, count, action, take_back, idle_moves, reward, illegal_reward)
+    record, earned = try_action(row, actions, count, action, reward, illegal_reward)
     left, score, moves, up, down = look(row, take_back, idle_moves, actions, mask)
-    return rejection, earned, left, score, moves, up, down
+    return record == REFUSED, earned, left, score, moves, up, down
+
+
+# `places_of` looks at so many entries.
+assert MAX_LEGAL == 32

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from itertools import count
 from math import sqrt
 from pathlib import Path
 from statistics import NormalDist
@@ -22,16 +23,15 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from rusol_env import engine
-from rusol_env._jit import int64, kernel, load64
+from rusol_env._jit import kernel
 from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, read_deal, suite
-from rusol_env.engine import MAX_LEGAL, NUM_ACTIONS, SCORE, deal, is_won, new_rows
+from rusol_env.engine import NUM_ACTIONS
 from rusol_env.env import DEFAULT_MAX_STEPS, option
-from rusol_env.episode import Reward, fill_mask, try_action
 from rusol_env.files import write_whole
-from rusol_env.observe import Observation, encode_board, encode_cards, observation_space
+from rusol_env.observe import Observation
 from rusol_env.policies import Policy, policy_named
 from rusol_env.rules import CLASSIC, Rules, rules_named
+from rusol_env.vector import RussianSolitaireVectorEnv
 
 BATCH: Final = 256
 # Is told the games (places in the suite, int64 (K,)), the legal actions played in them, int64 (K,), and where the
@@ -148,68 +148,6 @@ class Evaluation:
 
 
 @kernel
-def _list_moves(
-    i: int, rows: NDArray[np.int8], legal: NDArray[np.int16], counts: NDArray[np.int64], masks: NDArray[np.int8]
-) -> None:
-    """Find the legal actions and the mask of game i."""
-    counts[i] = engine.legal(rows[i], False, False, legal[i])
-    fill_mask(legal[i], counts[i], masks[i])
-
-
-@kernel
-def _begin(
-    rows: NDArray[np.int8],
-    slots: NDArray[np.int64],
-    numbers: NDArray[np.int64],
-    legal: NDArray[np.int16],
-    counts: NDArray[np.int64],
-    masks: NDArray[np.int8],
-) -> None:
-    """Deal `numbers` (K,) in the places `slots` (K,) of the batch."""
-    for k in range(slots.shape[0]):
-        i = int64(slots[k])
-        deal(rows[i], numbers[k])
-        _list_moves(i, rows, legal, counts, masks)
-
-
-@kernel
-def _step(
-    rows: NDArray[np.int8],
-    slots: NDArray[np.int64],
-    actions: NDArray[np.int64],
-    legal: NDArray[np.int16],
-    counts: NDArray[np.int64],
-    masks: NDArray[np.int8],
-) -> None:
-    """Play actions (N,) in the places `slots` (K,) of the batch."""
-    for k in range(slots.shape[0]):
-        i = int64(slots[k])
-        try_action(rows[i], legal[i], counts[i], actions[i], False, False, Reward.SCORE, 0.0)
-        _list_moves(i, rows, legal, counts, masks)
-
-
-@kernel
-def _outcome(
-    rows: NDArray[np.int8], slots: NDArray[np.int64], won: NDArray[np.bool_], scores: NDArray[np.int64]
-) -> None:
-    for k in range(slots.shape[0]):
-        won[k] = is_won(rows[slots[k]])
-        scores[k] = load64(rows[slots[k]], SCORE)
-
-
-@kernel
-def _encode_boards(rows: NDArray[np.int8], masks: NDArray[np.int8], out: NDArray[np.int8]) -> None:
-    for i in range(rows.shape[0]):
-        encode_board(rows[i], masks[i], False, out[i])
-
-
-@kernel
-def _encode_cards(rows: NDArray[np.int8], masks: NDArray[np.int8], out: NDArray[np.float32]) -> None:
-    for i in range(rows.shape[0]):
-        encode_cards(rows[i], masks[i], False, out[i])
-
-
-@kernel
 def _game_seeds(seed: NDArray[np.uint64], seeds: NDArray[np.uint64]) -> None:
     for i in range(seeds.shape[0]):
         seeds[i] = next_word(seed, 0)
@@ -259,55 +197,41 @@ def evaluate(
     won, truncated = np.zeros(total, np.bool_), np.zeros(total, np.bool_)
     scores, steps = np.zeros(total, np.int64), np.zeros(total, np.int64)
 
-    space = observation_space(kind, thoughtful=False)
-    rows = new_rows(batch, rules)
-    legal = np.zeros((batch, MAX_LEGAL), np.int16)
-    counts = np.zeros(batch, np.int64)
-    masks = np.ones((batch, NUM_ACTIONS), np.int8)
-    encode: Callable[..., None] = _encode_cards if kind is Observation.CARDS else _encode_boards
-    # Which game of the suite each place of the batch plays; -1: none any more.
-    playing = np.full(batch, -1, np.int64)
-    begun = 0
-
-    def begin(free: NDArray[np.int64]) -> None:
-        nonlocal begun
-        slots = free[: total - begun]
-        playing[free] = -1
-        playing[slots] = np.arange(begun, begun + len(slots))
-        begun += len(slots)
-        _begin(rows, slots, numbers[playing[slots]], legal, counts, masks)
-        policy.begin(slots, seeds[playing[slots]])
-
+    games = RussianSolitaireVectorEnv(batch, rules, observation=kind.value, max_steps=max_steps, deals=numbers.tolist())
     # Compile before the clock starts.
-    none = np.empty(0, np.int64)
-    _begin(rows, none, none, legal, counts, masks)
-    _step(rows, none, np.zeros(batch, np.int64), legal, counts, masks)
-    _outcome(rows, none, won, scores)
-    encode(rows[:0], masks[:0], np.empty((0, *space.shape), space.dtype))
+    games.reset()
+    games.step(np.zeros(batch, np.int64))
     started = time.perf_counter()
-    begin(np.arange(batch))
-    while (active := np.flatnonzero(playing >= 0)).size:
-        observations: NDArray[Any] = np.empty((batch, *space.shape), space.dtype)
-        encode(rows, masks, observations)
-        actions = _read_actions(policy, policy.act(observations, masks.copy()), batch)
-        if watch is not None:
+    observations, infos = games.reset()
+    policy.begin(np.arange(batch), seeds[:batch])
+    # When the episodes in progress began, in steps of the batch; and which have just ended.
+    first = np.zeros(batch, np.int64)
+    ended = np.empty(0, np.int64)
+    done = 0
+    for now in count(1):
+        masks = infos["action_mask"].copy() if watch is not None else None
+        actions = _read_actions(policy, policy.act(observations, infos["action_mask"]), batch)
+        if watch is not None and masks is not None:
             shares = policy.probabilities(observations, masks.copy())
-            played = active[(counts[active] > 0) & (masks[active, actions[active]] == 1)]
-            watch(playing[played], actions[played], None if shares is None else shares[played])
-        _step(rows, active, actions, legal, counts, masks)
-        steps[playing[active]] += 1
-        stuck = counts[active] == 0
-        ended = active[stuck | (steps[playing[active]] >= max_steps)]
+            # Not those whose episode is over, where the next begins and any action is ignored.
+            played = (infos["deal_index"] >= 0) & (masks[np.arange(batch), actions] == 1) & ~masks.all(axis=1)
+            played[ended] = False
+            watch(infos["deal_index"][played], actions[played], None if shares is None else shares[played])
+        observations, _, terminations, truncations, infos = games.step(actions)
+        begun = ended[infos["deal_index"][ended] >= 0]
+        if begun.size:
+            first[begun] = now
+            policy.begin(begun, seeds[infos["deal_index"][begun]])
+        ended = np.flatnonzero(terminations | truncations)
         if ended.size:
-            games = playing[ended]
-            ended_won, ended_scores = np.zeros(len(ended), np.bool_), np.zeros(len(ended), np.int64)
-            _outcome(rows, ended, ended_won, ended_scores)
-            won[games], scores[games], truncated[games] = ended_won, ended_scores, counts[ended] > 0
-            # A place that plays nothing more shows a finished game.
-            masks[ended] = 1
-            begin(ended)
+            place = infos["deal_index"][ended]
+            won[place], truncated[place] = infos["is_success"][ended], truncations[ended]
+            scores[place], steps[place] = infos["score"][ended], now - first[ended]
+            done += len(ended)
             if progress is not None:
-                progress(begun - int((playing >= 0).sum()))
+                progress(done)
+            if games.finished:
+                break
     seconds = time.perf_counter() - started
     return Evaluation(
         policy.name, class_name(policy), rules, name, seed, max_steps, numbers, won, truncated, scores, steps, seconds

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rusol_env._jit import int64, kernel, load64, lowest_bit
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
-from rusol_env.deals import check_seed, mix, next_below
+from rusol_env.deals import check_seed, check_streams, mix, next_below
 from rusol_env.engine import EMPTY, HIDDEN
 from rusol_env.episode import count_legal, nth_legal
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
@@ -101,11 +101,7 @@ def sample_legal(masks: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np
     Raises:
         ValueError: the masks or streams have another shape or dtype, or a mask other values or no 1.
     """
-    if streams.dtype != np.uint64 or streams.ndim != 1 or not streams.flags.writeable:
-        raise ValueError(
-            f"the streams are {streams.dtype} {streams.shape}: they must be uint64 (N,) and writeable, "
-            "as in np.arange(N, dtype=np.uint64)"
-        )
+    check_streams(streams)
     actions = np.zeros(len(streams), np.int64)
     _refuse_mask(_sample(_read_masks(masks, len(streams)), streams, actions))
     return actions

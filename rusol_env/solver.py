@@ -25,20 +25,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rusol_env import deadlock
-from rusol_env._jit import int64, kernel, load64, lowest_bit
+from rusol_env._jit import copy_array, int64, kernel, load64, lowest_bit
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
-from rusol_env.deadlock import ALL, is_lost, is_lost_by_cases, list_hosts
+from rusol_env.deadlock import is_lost, is_lost_by_cases, list_hosts
 from rusol_env.deals import Arrangement, check_whole, deal_arrangement, decode_code, mix, next_below, read_deal
 from rusol_env.engine import (
     ACTION_BITS,
+    ALL_CARDS,
     BASE,
     COUNTS,
     DOWN,
     FACE_UP,
+    GONE,
     HEIGHTS,
     KINGS,
+    LASTS,
     MAX_LEGAL,
     NOT_IN_COLUMN,
+    ONE_RANK,
     UNDER,
     accepts,
     apply,
@@ -52,7 +56,7 @@ from rusol_env.engine import (
 from rusol_env.engine import COLUMN as COLUMN_AT
 from rusol_env.engine import PLACE as PLACE_AT
 from rusol_env.game import Game, Move, decode_action
-from rusol_env.rules import CLASSIC, FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules, rules_named
+from rusol_env.rules import CLASSIC, FOUNDATION, NUM_DESTINATIONS, Rules, rules_named
 
 DEFAULT_NODE_LIMIT: Final = 400_000
 
@@ -231,19 +235,20 @@ def _prepare(work: _Work, take_back: bool) -> None:
 def _put_up(work: _Work, level: NDArray[np.int64]) -> None:
     """Make all safe foundation moves, and note them in the records, the key and the set of cards up of `level`."""
     row = work.row
-    again = True
-    while again:
-        again = False
-        for column in range(NUM_COLUMNS):
-            height = int64(row[HEIGHTS + column])
-            if height > 0:
-                card = int64(row[column * NUM_CARDS + height - 1])
-                if row[COUNTS + card // NUM_RANKS] == card % NUM_RANKS and work.guests[card] & ~level[_UP] == 0:
-                    work.records[work.control[_RECORDS]] = apply(row, card * NUM_DESTINATIONS + FOUNDATION)
-                    work.control[_RECORDS] += 1
-                    level[_UP] |= _ONE << card
-                    _set_code(level, card, _ON_FOUNDATION)
-                    again = True
+    while True:
+        up = level[_UP]
+        rising = load64(row, LASTS) & ((up << 1) | ONE_RANK) & ~up
+        card = int64(-1)
+        while rising != 0 and card < 0:
+            if work.guests[lowest_bit(rising)] & ~up == 0:
+                card = lowest_bit(rising)
+            rising &= rising - 1
+        if card < 0:
+            return
+        work.records[work.control[_RECORDS]] = apply(row, card * NUM_DESTINATIONS + FOUNDATION)
+        work.control[_RECORDS] += 1
+        level[_UP] |= _ONE << card
+        _set_code(level, card, _ON_FOUNDATION)
 
 
 @kernel
@@ -276,19 +281,18 @@ def _take_back_to(work: _Work, count: int) -> None:
 @kernel
 def _begin(work: _Work, take_back: bool) -> int:
     """Begin the search at the position asked about: _WON, or _PAUSED before its first move."""
-    work.row[:] = work.start
+    copy_array(work.start, work.row)
     work.control[_DEPTH] = 0
     work.control[_RECORDS] = 0
     work.control[_USED] = 0
     level = work.levels[0]
     level[:] = 0
-    for suit in range(NUM_SUITS):
-        level[_UP] |= ((_ONE << int64(work.row[COUNTS + suit])) - 1) << (suit * NUM_RANKS)
+    level[_UP] = load64(work.row, GONE)
     for card in range(NUM_CARDS):
         _set_code(level, card, _code(work, card))
     level[_KEY + 2] |= work.control[_STAMP] << _STAMP_SHIFT
     _put_up(work, level)
-    if level[_UP] == ALL:
+    if level[_UP] == ALL_CARDS:
         return _WON
     _is_new(work, level)
     _list_moves(work, take_back, 0)
@@ -322,7 +326,7 @@ def _search(work: _Work, take_back: bool, node_limit: int) -> int:
         card = action // NUM_DESTINATIONS
         target = action % NUM_DESTINATIONS
         child = levels[depth + 1]
-        child[:] = level
+        copy_array(level, child)
         child[_BEGAN] = control[_RECORDS]
         if target == FOUNDATION:
             child[_UP] |= _ONE << card
@@ -339,7 +343,7 @@ def _search(work: _Work, take_back: bool, node_limit: int) -> int:
         control[_RECORDS] += 1
         reached = control[_RECORDS]
         _put_up(work, child)
-        if child[_UP] == ALL:
+        if child[_UP] == ALL_CARDS:
             return _WON
         if control[_RECORDS] > reached and not _is_new(work, child):
             _take_back_to(work, child[_BEGAN])
@@ -410,17 +414,16 @@ def _worth(work: _Work, action: int, last: int) -> int:
 def _try(work: _Work, take_back: bool) -> bool:
     """Play one game from the position asked about; True if it is won (the records are the moves)."""
     row, control, level, moves = work.row, work.control, work.levels[0], work.moves[0]
-    row[:] = work.start
+    copy_array(work.start, row)
     control[_RECORDS] = 0
     level[:] = 0
-    for suit in range(NUM_SUITS):
-        level[_UP] |= ((_ONE << int64(row[COUNTS + suit])) - 1) << (suit * NUM_RANKS)
+    level[_UP] = load64(row, GONE)
     chance = int64(_CHANCE) << next_below(work.stream, 0, 4) >> 1
     likings = next_below(work.stream, 0, _PUT_UP_SPREAD**NUM_SUITS)
     last = -1
     while control[_RECORDS] < _TRY_LENGTH:
         _put_up(work, level)
-        if level[_UP] == ALL:
+        if level[_UP] == ALL_CARDS:
             return True
         best = int64(-1) << 40
         chosen = -1
@@ -484,13 +487,13 @@ def _shorten(work: _Work, take_back: bool) -> int:
     shorter = True
     while shorter:
         shorter = False
-        row[:] = work.start
+        copy_array(work.start, row)
         i = 0
         while i < count and played < _SHORTEN_MOVES:
             won = False
             kept = i
             if take_back or plan[i] % NUM_DESTINATIONS != FOUNDATION:
-                scratch[:] = row
+                copy_array(row, scratch)
                 for j in range(i + 1, count):
                     played += 1
                     if _is_legal(scratch, take_back, plan[j], work.moves[0]):
@@ -513,7 +516,7 @@ def _shorten(work: _Work, take_back: bool) -> int:
 @kernel
 def _wins(work: _Work, take_back: bool, count: int) -> bool:
     """Whether the first `count` actions in the records are legal moves, one after the other, that win."""
-    work.row[:] = work.start
+    copy_array(work.start, work.row)
     for i in range(count):
         if not _is_legal(work.row, take_back, work.records[i], work.moves[0]):
             return False

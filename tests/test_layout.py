@@ -37,7 +37,14 @@ LAYERS: list[dict[str, set[str]]] = [
         "solver": {"deadlock", "game"},
     },
     {"env": set(), "vector": {"env"}, "analysis": set()},
-    {"policies": set(), "evaluate": {"policies"}, "sb3": set(), "table": {"policies"}, "replay": set()},
+    {
+        "policies": set(),
+        "evaluate": {"policies"},
+        "sb3": set(),
+        "bench": {"policies", "evaluate"},
+        "table": {"policies"},
+        "replay": set(),
+    },
     {"server": set(), "terminal": set()},
     {"cli": set()},
     {"__init__": set(), "__main__": set()},
@@ -45,11 +52,11 @@ LAYERS: list[dict[str, set[str]]] = [
 # Third-party packages of the core, and the modules that each may be imported in.
 THIRD_PARTY = {
     "numpy": None,
-    "gymnasium": {"observe", "env", "vector", "__init__"},
+    "gymnasium": {"observe", "env", "vector", "bench", "__init__"},
     "numba": {"_jit"},
     "llvmlite": {"_jit"},
     "typer": {"cli"},
-    "rich": {"cli"},
+    "rich": {"bench", "cli"},
     # Optional: its module is imported by nobody but the user.
     "stable_baselines3": {"sb3"},
     # Optional; inside a function only.

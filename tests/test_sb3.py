@@ -142,6 +142,8 @@ def test_what_the_batch_cannot_do_it_says() -> None:
     for option in ({"copy": False}, {"autoreset_mode": "Disabled"}, {"render_mode": "ansi"}):
         with pytest.raises(ValueError, match="is not for SB3VecEnv"):
             batch(3, **option)
+    with pytest.raises(ValueError, match=r"deals= is not for SB3VecEnv.*rusol_env\.evaluate"):
+        batch(3, deals=[1, 2])
     env.reset()
     assert [masks().sum() for masks in env.get_attr("action_masks")] == env.action_masks().sum(axis=1).tolist()
     env.set_options([{"deal_number": 1}, {"deal_number": 2}, {"deal_number": 3}])

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import random
+import subprocess
+import sys
 import warnings
 from typing import Any
 
@@ -46,7 +49,7 @@ def assert_same(ours: Any, theirs: Any, where: str = "") -> None:
                 assert_same(ours_one, theirs_one, where)
         else:
             assert ours.tobytes() == theirs.tobytes(), where
-    elif isinstance(theirs, tuple):
+    elif isinstance(theirs, (tuple, list)):
         for place, (ours_one, theirs_one) in enumerate(zip(ours, theirs, strict=True)):  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
             assert_same(ours_one, theirs_one, f"{where}[{place}]")
     else:
@@ -136,7 +139,7 @@ def test_what_a_step_hands_out_is_not_changed_by_the_next_unless_asked(observati
         assert_same(thin, result)
         kept.append((result, pickle.dumps(result)))
         actions = choose(chance, result[1]["action_mask"])
-        if mode is AutoresetMode.DISABLED and env._ended.any():  # pyright: ignore[reportPrivateUsage]
+        if mode is AutoresetMode.DISABLED and env._over.any():  # pyright: ignore[reportPrivateUsage]
             break
         stepped, light = env.step(actions), lean.step(actions)
         assert_same(light, stepped)
@@ -168,7 +171,16 @@ def test_copies_go_on_alike(clone: Any) -> None:
         ({"num_envs": 2, "threads": 0}, "threads is 0"),
         ({"num_envs": 2, "autoreset_mode": "Never"}, "use one of 'NextStep', 'SameStep', 'Disabled'"),
         ({"num_envs": 2, "rules": "bridge"}, "unknown rules"),
-        ({"num_envs": 2, "deals": [1]}, "draws its deals by seed"),
+        ({"num_envs": -1}, "num_envs is -1"),
+        ({"num_envs": "many"}, "num_envs is 'many'"),
+        ({"num_envs": True}, "num_envs is True"),
+        ({"num_envs": 2, "deals": []}, "deals is empty"),
+        ({"num_envs": 2, "deals": 5}, "deals is 5"),
+        ({"num_envs": 2, "deals": "first-10"}, "deals is 'first-10'"),
+        ({"num_envs": 2, "deals": [1, -1]}, "-1 is not a deal number"),
+        ({"num_envs": 2, "deals": ["RU1-R-AAAAAAA"]}, "is for relaxed rules"),
+        ({"num_envs": 2, "deals": [None]}, "None is not a deal"),
+        ({"num_envs": 2, "copy": "no"}, "copy is 'no'"),
         ({"num_envs": 2, "max_episode_steps": 0}, "max_episode_steps is 0"),
     ],
 )
@@ -184,10 +196,25 @@ def test_bad_steps_and_resets_are_refused_and_change_nothing() -> None:
         env.step(np.zeros(3, np.int64))
     with pytest.raises(ResetNeeded):
         env.reset(options={"reset_mask": np.array([True, False, False])})
+    with pytest.raises(ResetNeeded):
+        env.sample_legal(np.zeros(3, np.uint64))
     env.reset(seed=0)
     before = pickle.dumps(env)
     bad: Any
-    for bad in (np.zeros(2, np.int64), np.zeros((3, 1), np.int64), np.zeros(3), [0, 1, 416], [0, 1, -1], None, "abc"):
+    for bad in (
+        np.zeros(2, np.int64),
+        np.zeros((3, 1), np.int64),
+        np.zeros(3),
+        np.zeros(3, np.bool_),
+        np.array([0, 1, 2**64 - 1], np.uint64),
+        [0, 1, 416],
+        [0, 1, -1],
+        [0, 1, 2**70],
+        [[0], [1, 2], [3]],
+        5,
+        None,
+        "abc",
+    ):
         with pytest.raises(InvalidAction):
             env.step(bad)
     for bad in ([1, 2], -1, 2**64 - 2, [1, 2, "x"], 1.5, np.array(5.0)):
@@ -201,6 +228,13 @@ def test_bad_steps_and_resets_are_refused_and_change_nothing() -> None:
             env.reset(options={"reset_mask": bad})
     with pytest.raises(ValueError, match="unknown reset option"):
         env.reset(options={"deal": 1})
+    with pytest.raises(ValueError, match="not a deal number"):
+        env.reset(seed=4, options={"deal_number": -1})
+    fixed = np.zeros(3, np.uint64)
+    fixed.flags.writeable = False
+    for bad in (None, [0, 1, 2], np.zeros(3, np.int64), np.zeros(2, np.uint64), np.zeros((3, 1), np.uint64), fixed):
+        with pytest.raises(ValueError, match=r"uint64 \(3,\)"):
+            env.sample_legal(bad)
     assert pickle.dumps(env) == before
 
 
@@ -235,15 +269,63 @@ def test_games_have_different_deals_and_render() -> None:
     assert texts[0].startswith("yukon  score 0")
 
 
-def test_gymnasium_wrappers_take_it() -> None:
-    from gymnasium.wrappers.vector import NormalizeReward, RecordEpisodeStatistics
+def test_an_interrupted_step_leaves_no_answer_to_a_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rusol_env import vector
 
-    env: Any = NormalizeReward(RecordEpisodeStatistics(make(4, max_steps=20)))
-    _, infos = env.reset(seed=0)
-    chance = random.Random(0)
-    episodes = 0
-    for _ in range(60):
-        _, rewards, _, _, infos = env.step(choose(chance, infos["action_mask"]))
-        assert np.isfinite(rewards).all()
-        episodes += int(infos.get("_episode", np.zeros(1)).sum())
-    assert episodes > 4
+    advance: Any = vector._advance  # pyright: ignore[reportPrivateUsage]
+
+    def interrupted(start: int, *arguments: Any) -> Any:
+        if start == 0:
+            raise KeyboardInterrupt
+        return advance(start, *arguments)
+
+    env = make(6, threads=3, max_steps=3)
+    streams = np.arange(6, dtype=np.uint64)
+    env.reset(seed=0)
+    env.step(env.sample_legal(streams))
+    with monkeypatch.context() as patched:
+        patched.setattr(vector, "_advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            env.step(env.sample_legal(streams))
+    ends = 0
+    for _ in range(12):
+        _, _, terminations, truncations, _ = env.step(env.sample_legal(streams))
+        ends += int((terminations | truncations).sum())
+        # How many episodes ended is what the threads answer.
+        assert env._any_over == (terminations | truncations).any()  # pyright: ignore[reportPrivateUsage]
+    assert ends > 6
+    env.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_process_has_threads_of_its_own() -> None:
+    script = (
+        "import os, numpy as np, rusol_env\n"
+        "env = rusol_env.RussianSolitaireVectorEnv(4, threads=2)\n"
+        "env.reset(seed=0)\n"
+        "env.step(np.zeros(4, np.int64))\n"
+        "child = os.fork()\n"
+        "observations, *_ = env.step(np.zeros(4, np.int64))\n"
+        "if child == 0:\n"
+        "    os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == "0\n"
+
+
+def test_actions_drawn_by_the_batch_are_legal_and_each_equally_likely() -> None:
+    env = make(4, rules="relaxed")
+    _, infos = env.reset(options={"deal_number": 33})
+    legal = np.flatnonzero(infos["action_mask"][0])
+    streams = np.arange(4, dtype=np.uint64)
+    drawn = np.concatenate([env.sample_legal(streams) for _ in range(3000)])
+    found, counts = np.unique(drawn, return_counts=True)
+    assert found.tolist() == legal.tolist()
+    # Five standard deviations of a binomial count.
+    expected = len(drawn) / len(legal)
+    assert np.abs(counts - expected).max() < 5 * np.sqrt(expected)
+    again = np.arange(4, dtype=np.uint64)
+    assert np.concatenate([env.sample_legal(again) for _ in range(3000)]).tobytes() == drawn.tobytes()
