@@ -217,7 +217,8 @@ class Server:
             sent |= {"Origin": self.origin, "Content-Type": "application/json"}
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
         sent |= headers or {}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        # Long, since a first call may compile kernels.
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             connection.putrequest(method or ("GET" if body is None else "POST"), path, skip_host=True)
             for name, value in sent.items():
@@ -600,7 +601,7 @@ def test_a_killed_server_leaves_the_game_and_the_folder(tmp_path: Path) -> None:
         return process, int(found[1])
 
     def ask(port: int, name: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         headers = {"Origin": f"http://127.0.0.1:{port}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body)
         connection.request("GET" if body is None else "POST", f"/api/{name}", data, headers)
