@@ -18,12 +18,13 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
-# The counts that the engine is held to, by the reference (tests/perft) and the fixed episodes (tests/golden).
+# The counts that the engine is held to, by the reference (tests/perft); the fixed episodes and pictures (tests/golden).
 perft: $(VENV)/.dev
 	$(BIN)/python tests/reference.py
 
 golden: $(VENV)/.dev
 	$(BIN)/python tests/test_golden.py
+	$(BIN)/python tests/test_pictures.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py

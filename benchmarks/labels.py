@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from rusol_env import VARIANTS, solve_many
-from rusol_env.evaluate import versions, write_whole
+from rusol_env.evaluate import versions
+from rusol_env.files import write_whole
 from rusol_env.labels import PATH, pack
 
 # Deals, and the positions that are looked at before one is left undecided.

@@ -29,6 +29,7 @@ from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action
 from rusol_env.labels import Verdict, labels
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
+from rusol_env.record import Record, Recorder, Step
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
 from rusol_env.solve_many import Verdicts, solve_many
 from rusol_env.solver import Solution, Solver, solve
@@ -50,6 +51,8 @@ __all__ = [
     "NothingToUndo",
     "Policy",
     "RandomPolicy",
+    "Record",
+    "Recorder",
     "Rejection",
     "Rules",
     "RussianSolitaireEnv",
@@ -57,6 +60,7 @@ __all__ = [
     "Solution",
     "Solver",
     "Split",
+    "Step",
     "Suite",
     "Verdict",
     "Verdicts",

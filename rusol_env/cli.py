@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rusol_env.analysis import TIME_LIMIT, analyse
 from rusol_env.deals import (
     Arrangement,
     Suite,
@@ -37,14 +38,21 @@ from rusol_env.evaluate import (
     summary_path,
     versions,
 )
+from rusol_env.files import only_user, write_whole
 from rusol_env.game import Game
 from rusol_env.labels import Verdict
 from rusol_env.observe import Visible
 from rusol_env.policies import POLICIES, policy_named
+from rusol_env.record import Record, Recorder, record_name
 from rusol_env.render import ansi
+from rusol_env.replay import document as replay_document
+from rusol_env.replay import html as replay_page
 from rusol_env.rules import VARIANTS, Rules, rules_named
+from rusol_env.server import DEFAULT_PORT, serve
 from rusol_env.solve_many import solve_many
 from rusol_env.solver import DEFAULT_NODE_LIMIT, Solver
+from rusol_env.table import Table as CardTable
+from rusol_env.terminal import play_in_terminal, print_replay, replay_in_terminal
 
 app = typer.Typer(
     name="rusol",
@@ -61,6 +69,19 @@ _INTERRUPTED = 130
 
 def _print_json(document: Any) -> None:
     sys.stdout.write(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+
+
+def _progress() -> Progress:
+    """A progress bar on a terminal, and nothing in a pipe."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
 
 
 def _print_versions(wanted: bool) -> None:
@@ -128,7 +149,11 @@ def evaluate_policy(
         ),
     ] = None,
     table_format: Annotated[str, typer.Option("--format", help=f"Of the rows: {' or '.join(FORMATS)}.")] = "csv",
-    force: Annotated[bool, typer.Option("--force", help="Replace results that --out finds.")] = False,
+    record: Annotated[
+        Path | None,
+        typer.Option(help="Also write a record of each game into this folder (see rusol replay).", show_default=False),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace results and records that are there.")] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help='Print one JSON document ({"results": […]} for several rule sets).'),
@@ -162,15 +187,24 @@ def evaluate_policy(
             }
             earlier = saved_summary(path, settings)
             if earlier is not None:
-                print(f"rusol: {path} is there already and was not played again (--force does)", file=sys.stderr)
+                again = "not written" if record is not None else "not played"
+                print(f"rusol: {path} is there already and was {again} again (--force does)", file=sys.stderr)
                 found[rule_set] = earlier
+    if record is not None:
+        record.mkdir(parents=True, exist_ok=True)
+        for rule_set in chosen if not force else []:
+            for number in suites[rule_set]:
+                path = record / record_name({"name": policy, "seed": seed}, rule_set, number)
+                if path.exists():
+                    raise FileExistsError(f"{path} is there already: choose another folder, or --force to replace it")
     summaries: list[dict[str, Any]] = []
     with _progress() as bar:
         for rule_set in chosen:
-            if rule_set in found:
+            if rule_set in found and record is None:
                 summaries.append(found[rule_set])
                 continue
             task = bar.add_task(f"{policy}, {rule_set.name}", total=len(suites[rule_set]))
+            recorder = None if record is None else Recorder()
             result = evaluate(
                 policy,
                 rule_set,
@@ -178,9 +212,14 @@ def evaluate_policy(
                 seed=seed,
                 max_steps=max_steps,
                 progress=lambda done, task=task: bar.update(task, completed=done),
+                watch=recorder,
             )
-            summaries.append(result.summary())
-            if out is not None:
+            if record is not None and recorder is not None:
+                who = {"name": policy, "seed": seed, "class": class_name(player)}
+                for name, game in recorder.records(suites[rule_set], rule_set, who):
+                    game.save(record / name, replace=force)
+            summaries.append(found.get(rule_set, result.summary()))
+            if out is not None and rule_set not in found:
                 try:
                     save(result, out, table_format, force=force)
                 except FileExistsError as error:
@@ -190,19 +229,6 @@ def evaluate_policy(
         _print_json(summaries[0] if len(summaries) == 1 else {"results": summaries})
     else:
         _print_table(_results_table(summaries))
-
-
-def _progress() -> Progress:
-    """A progress bar on a terminal; nothing in a pipe."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
 
 
 def _tight_table(title: str) -> Table:
@@ -439,6 +465,79 @@ def _replay(position: Any, rules: Rules, moves: list[str]) -> None:
         game.play(move)
     if not game.won:
         raise RuntimeError(f"the solution of {position} does not win: please report it")
+
+
+@app.command("play")
+def play_game(
+    terminal: Annotated[bool, typer.Option("--terminal", help="Play here, by typed moves.")] = False,
+    code: Annotated[str | None, typer.Option(help="Begin with this deal.", show_default=False)] = None,
+    rules: Annotated[
+        str | None, typer.Option(help="Begin with a new deal under these rules.", show_default=False)
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="The address to serve on; others than 127.0.0.1 let others in.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port to serve on; 0 takes a free one.")] = DEFAULT_PORT,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder that keeps the game and the records.", show_default="the user's own")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Play in the browser, or with --terminal here."""
+    if not 0 <= port < 1 << 16:
+        raise ValueError(f"--port is {port}: it must be a whole number from 0 to {(1 << 16) - 1}")
+    folder = data or Path(typer.get_app_dir("rusol"))
+    with only_user(folder):
+        table = CardTable(folder)
+        if code is not None or rules is not None:
+            table.new(rules, code)
+        if terminal:
+            play_in_terminal(table)
+            return
+
+        def ready(address: str) -> None:
+            typer.echo(f"The game is at {address} (Ctrl-C ends it; the game is kept in {folder})")
+            if browser:
+                typer.launch(address)
+
+        with suppress(KeyboardInterrupt):
+            serve(table, host, port, ready)
+
+
+@app.command("replay")
+def replay_game(
+    file: Annotated[Path, typer.Argument(help="A record of a game.", show_default=False)],
+    html: Annotated[
+        Path | None, typer.Option(help="Write one page to look at in a browser instead.", show_default=False)
+    ] = None,
+    analysis: Annotated[
+        bool, typer.Option("--analysis/--no-analysis", help="Ask the solver where the game was lost.")
+    ] = True,
+    time_limit: Annotated[float, typer.Option(help="Seconds that the solver may take at each position.")] = TIME_LIMIT,
+    force: Annotated[bool, typer.Option("--force", help="Replace the page that --html finds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print positions and analysis as one JSON document.")] = False,
+) -> None:
+    """Look at a recorded game, step by step, with the solver's verdict at every step."""
+    if not 0 < time_limit < float("inf"):
+        raise ValueError(f"--time-limit is {time_limit}: it must be a number of seconds above 0")
+    if html is not None and html.exists() and not force:
+        raise FileExistsError(f"{html} is there already: choose another name, or --force to replace it")
+    record = Record.load(file)
+    judged = None
+    if analysis:
+        with _progress() as bar:
+            task = bar.add_task("analysis", total=len(record.steps))
+            judged = analyse(record, time_limit=time_limit, progress=lambda done: bar.update(task, completed=done))
+    if html is not None:
+        write_whole(html, replay_page(record, judged).encode(), replace=force)
+    if as_json:
+        _print_json(replay_document(record, judged))
+    elif html is not None:
+        typer.echo(f"{html}: {len(record.steps)} steps")
+    elif sys.stdin.isatty() and sys.stdout.isatty():
+        replay_in_terminal(record, judged)
+    else:
+        print_replay(record, judged)
 
 
 def main(arguments: list[str] | None = None) -> int:

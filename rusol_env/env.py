@@ -36,10 +36,13 @@ from rusol_env.deals import (
 from rusol_env.episode import Reward
 from rusol_env.game import decode_action, explain
 from rusol_env.observe import Observation, decode_board, encode_board, encode_cards, observation_space
-from rusol_env.render import ansi
+from rusol_env.raster import Window, check_installed, image
+from rusol_env.render import Picture, ansi
 from rusol_env.rules import CLASSIC, Rejection, Rules, rules_named
 
 DEFAULT_MAX_STEPS: Final = 500
+# Moves a second in a window or a video: slow enough to follow.
+RENDER_FPS: Final = 4
 
 E = TypeVar("E", bound=Enum)
 
@@ -181,7 +184,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         illegal_reward=0.0,     # the reward of an illegal action
         split="train",          # which deals are drawn: "train" or "eval"
         deals=None,             # a sequence of deals, or a suite, to walk through instead
-        render_mode=None,       # None or "ansi"
+        render_mode=None,       # None, "ansi" (text), "rgb_array" or "human" (pixels and a window, extra [render])
+        four_colours=False,     # pictures with a colour for each suit instead of black and red
     )
     ```
 
@@ -191,8 +195,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     """
 
     metadata: ClassVar[dict[str, Any]] = {  # pyright: ignore[reportIncompatibleVariableOverride]
-        "render_modes": ["ansi"],
-        "render_fps": 4,
+        "render_modes": ["ansi", "rgb_array", "human"],
+        "render_fps": RENDER_FPS,
     }
 
     def __init__(
@@ -209,6 +213,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         split: str = "train",
         deals: Sequence[Deal] | Suite | None = None,
         render_mode: str | None = None,
+        four_colours: bool = False,
     ) -> None:
         """See the class for the arguments.
 
@@ -216,8 +221,10 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             ValueError: an argument has no valid value; the message lists those that are.
         """
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
-            raise ValueError(f"unknown render_mode {render_mode!r}: use None or {self.metadata['render_modes'][0]!r}")
+            modes = ", ".join(repr(mode) for mode in self.metadata["render_modes"])
+            raise ValueError(f"unknown render_mode {render_mode!r}: use None or one of {modes}")
         self.render_mode = render_mode
+        self.four_colours: Final = flag("four_colours", four_colours)
         self.rules: Final = rules_named(rules)
         self.observation_kind: Final = option("observation", observation, Observation)
         self.reward_kind: Final = option("reward", reward, Reward)
@@ -252,6 +259,11 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self._code: str | None = None
         self._steps = 0
         self._running = False
+        # The last action that was played, for pictures; -1: none yet.
+        self._last = -1
+        self._window = Window("Russian Solitaire", RENDER_FPS) if render_mode == "human" else None
+        if render_mode == "rgb_array":
+            check_installed()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -293,6 +305,9 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             self._row, self.take_back, self.idle_moves, self._actions, self._mask
         )
         self._running = True
+        self._last = -1
+        if self._window is not None:
+            self.render()
         return self._observe(), self._info(score, moves, up, down)
 
     def step(self, action: SupportsIndex) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
@@ -308,6 +323,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         if not self._running:
             raise ResetNeeded("no episode is running: call reset() before step(), and again after an episode has ended")
         chosen = self._read_action(action)
+        nothing_legal = self._count == 0
         self._mask = np.empty(engine.NUM_ACTIONS, np.int8)
         refused, reward, self._count, score, moves, up, down = episode.step(
             self._row,
@@ -327,6 +343,10 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         info = self._info(score, moves, up, down)
         if refused:
             info["rejection"], info["rejection_text"] = self._refusal(chosen)
+        elif not nothing_legal:
+            self._last = chosen
+        if self._window is not None:
+            self.render()
         return self._observe(), reward, terminated, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -347,11 +367,15 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             return ""
         return self._refusal(chosen)[1]
 
-    def render(self) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """The position as text under ``render_mode="ansi"``, in colour on a terminal.
+    def render(self) -> str | NDArray[np.uint8] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """The game as text ("ansi", in colour on a terminal) or as pixels ("rgb_array", uint8 (480, 640, 3)).
+
+        Under "human" `reset` and `step` show it in a window, and this returns None. A picture names the deal's
+        code, for people; do not train on it.
 
         Raises:
             ResetNeeded: there was no reset yet.
+            ImportError: pixels are asked for and pygame-ce is not installed.
         """
         if self.render_mode is None:
             gymnasium.logger.warn(
@@ -360,7 +384,18 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             return None
         if self._stream is None:
             raise ResetNeeded("there is no game to draw: call reset() before render()")
-        return draw(self._row, self.rules)
+        if self.render_mode == "ansi":
+            return draw(self._row, self.rules)
+        pixels = image(picture(self._row, self.rules, self._code, self._last), four_colours=self.four_colours)
+        if self._window is None:
+            return pixels
+        self._window.show(pixels)
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
 
     def __copy__(self) -> RussianSolitaireEnv:
         """A copy that plays on by itself, as `copy.deepcopy` makes it."""
@@ -409,6 +444,19 @@ def draw(row: NDArray[np.int8], rules: Rules) -> str:
     board = row[: engine.BOARD_SIZE].reshape(-1, engine.NUM_CARDS)
     score, moves = engine.word(row, engine.SCORE), engine.word(row, engine.MOVES)
     return ansi(decode_board(board), caption=f"{rules.name}  score {score}  moves {moves}")
+
+
+def picture(row: NDArray[np.int8], rules: Rules, code: str | None, last: int) -> Picture:
+    """What a picture of the game in `row`, int8 (ROW,), shows; `last` is the last action played, or -1."""
+    return Picture(
+        decode_board(row[: engine.BOARD_SIZE].reshape(-1, engine.NUM_CARDS)),
+        rules.name,
+        engine.word(row, engine.SCORE),
+        engine.word(row, engine.MOVES),
+        code,
+        None if last < 0 else decode_action(last),
+        engine.is_won(row),
+    )
 
 
 def read_options(options: dict[str, Any] | None, rules: Rules) -> int | Arrangement | None:

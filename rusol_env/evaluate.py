@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import platform
 import re
 import time
@@ -28,6 +27,7 @@ from rusol_env._jit import kernel
 from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, read_deal, suite
 from rusol_env.engine import NUM_ACTIONS
 from rusol_env.env import DEFAULT_MAX_STEPS, option
+from rusol_env.files import write_whole
 from rusol_env.labels import Verdict, labels_of
 from rusol_env.observe import Observation
 from rusol_env.policies import Policy, policy_named
@@ -35,6 +35,9 @@ from rusol_env.rules import CLASSIC, Rules, rules_named
 from rusol_env.vector import RussianSolitaireVectorEnv
 
 BATCH: Final = 256
+# Is told the games (places in the suite, int64 (K,)), the legal actions played in them, int64 (K,), and where the
+# policy says so the probability of every action, (K, 416).
+Watch = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.floating[Any]] | None], None]
 FORMATS: Final = ("csv", "parquet")
 
 
@@ -167,6 +170,7 @@ def evaluate(
     seed: int = 0,
     max_steps: int = DEFAULT_MAX_STEPS,
     progress: Callable[[int], None] | None = None,
+    watch: Watch | None = None,
 ) -> Evaluation:
     """Play each deal once with a policy, without taking cards back.
 
@@ -180,6 +184,7 @@ def evaluate(
         seed: what the policy's chance is drawn from, 0 to 2^64 - 1.
         max_steps: a game is stopped after so many steps.
         progress: called now and then with the number of games finished.
+        watch: called with each legal step of the batch, such as a `rusol_env.record.Recorder`.
 
     Raises:
         ValueError: an argument is not valid, or the policy returned something that is no batch of actions.
@@ -213,7 +218,14 @@ def evaluate(
     ended = np.empty(0, np.int64)
     done = 0
     for now in count(1):
+        masks = infos["action_mask"].copy() if watch is not None else None
         actions = _read_actions(policy, policy.act(observations, infos["action_mask"]), batch)
+        if watch is not None and masks is not None:
+            shares = policy.probabilities(observations, masks.copy())
+            # Not those whose episode is over, where the next begins and any action is ignored.
+            played = (infos["deal_index"] >= 0) & (masks[np.arange(batch), actions] == 1) & ~masks.all(axis=1)
+            played[ended] = False
+            watch(infos["deal_index"][played], actions[played], None if shares is None else shares[played])
         observations, _, terminations, truncations, infos = games.step(actions)
         begun = ended[infos["deal_index"][ended] >= 0]
         if begun.size:
@@ -272,33 +284,6 @@ def _read_actions(policy: Policy, actions: Any, batch: int) -> NDArray[np.int64]
     if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
         raise ValueError(f"policy {policy.name!r} returned an action outside 0 to {NUM_ACTIONS - 1}")
     return actions.astype(np.int64)
-
-
-def write_whole(path: Path, data: bytes, *, replace: bool = True) -> None:
-    """Write a file so that it is there whole or not at all: beside it, to the disk, then renamed.
-
-    Raises:
-        FileExistsError: `replace` is off and a file came to be there, however late.
-        OSError: it cannot be written; what was at `path` is unchanged.
-    """
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if replace:
-            beside.replace(path)
-        else:
-            path.hardlink_to(beside)
-    finally:
-        beside.unlink(missing_ok=True)
-    if os.name == "posix":
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _pyarrow() -> Any:

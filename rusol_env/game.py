@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import re
 from collections import deque
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,9 @@ from rusol_env.cards import (
     suit_of,
 )
 from rusol_env.deals import Arrangement, arrangement, card_id, deal_arrangement, decode_code, encode_code, is_whole
-from rusol_env.observe import Visible, decode_board
+from rusol_env.episode import look
+from rusol_env.observe import Observation, Visible, decode_board, encode_board, encode_cards, observation_space
+from rusol_env.render import Picture, svg
 from rusol_env.rules import (
     CLASSIC,
     FOUNDATION,
@@ -35,6 +37,7 @@ from rusol_env.rules import (
     Build,
     Rejection,
     Rules,
+    destination_name,
     rules_named,
 )
 
@@ -59,8 +62,7 @@ class Move(NamedTuple):
 
     def __str__(self) -> str:
         """For people, columns numbered from 1: ``"10♥ → column 3"``, ``"A♠ → foundation"``."""
-        place = "foundation" if self.destination == FOUNDATION else f"column {self.destination + 1}"
-        return f"{card_name(self.card)} → {place}"
+        return f"{card_name(self.card)} → {destination_name(self.destination)}"
 
 
 def encode_action(card: int, destination: int) -> int:
@@ -199,6 +201,7 @@ class Game:
         self._row: NDArray[np.int8] = engine.new_rows(1, self.rules)[0]
         engine.arrange(self._row, position)
         self._records: deque[int] = deque(maxlen=self.rules.undo_limit)
+        self._history: list[Move | None] = []
 
     @classmethod
     def from_code(cls, code: str) -> Game:
@@ -313,6 +316,7 @@ class Game:
             raise IllegalMove(move, rejection, sentence)
         record = engine.apply(self._row, move.action)
         self._records.append(record)
+        self._history.append(move)
         return engine.gain(self._row, record)
 
     def undo(self) -> None:
@@ -324,6 +328,61 @@ class Game:
         if not self._records:
             raise NothingToUndo(f"There is no move to undo; of a long game the last {self.rules.undo_limit} can be.")
         engine.undo(self._row, self._records.pop())
+        self._history.append(None)
+
+    @property
+    def history(self) -> tuple[Move | None, ...]:
+        """All that was done since the start, in order: a move, or None where one was undone."""
+        return tuple(self._history)
+
+    @property
+    def line(self) -> tuple[Move, ...]:
+        """The moves that lead from the start to here: those of `history` that were not undone."""
+        moves: list[Move] = []
+        for move in self._history:
+            if move is None:
+                moves.pop()
+            else:
+                moves.append(move)
+        return tuple(moves)
+
+    @property
+    def undo_left(self) -> int:
+        """How many moves can be undone now, at most 100."""
+        return len(self._records)
+
+    def observe(self, observation: str = "cards") -> tuple[NDArray[Any], NDArray[np.int8]]:
+        """What a policy is shown of this game, as the environment shows it by default.
+
+        Args:
+            observation: ``"cards"`` or ``"board"``.
+
+        Returns:
+            the observation, (52, 24) float32 or (8, 52) int8, and the action mask int8 (416,): without taking
+            back and idle moves, and all 1 where no move is left.
+
+        Raises:
+            ValueError: there is no such observation.
+        """
+        kind = Observation(observation)
+        space = observation_space(kind, thoughtful=False)
+        seen: NDArray[Any] = np.empty(space.shape, space.dtype)
+        mask = np.empty(engine.NUM_ACTIONS, np.int8)
+        look(self._row, False, False, np.empty(engine.MAX_LEGAL, np.int16), mask)
+        encode: Callable[..., None] = encode_cards if kind is Observation.CARDS else encode_board
+        encode(self._row, mask, False, seen)
+        return seen, mask
+
+    @property
+    def picture(self) -> Picture:
+        """What a picture of this game shows; it names the deal's code."""
+        line = self.line
+        last = line[-1] if line else None
+        return Picture(self.visible, self.rules.name, self.score, self.moves, self.code, last, self.won)
+
+    def _repr_svg_(self) -> str:
+        """The picture that a notebook shows."""
+        return svg(self.picture)
 
     def destinations(self, card: int | str) -> list[int]:
         """Where a card may go now (placement help): columns 0 to 6, and 7 for its foundation."""

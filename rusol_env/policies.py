@@ -38,6 +38,18 @@ class Policy(ABC):
             int64 (N,), an action 0 to 415 each.
         """
 
+    def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]] | None:
+        """How likely `act` would choose each action, for records of games; None (the default) if it does not say.
+
+        Args:
+            observations: as for `act`.
+            masks: as for `act`.
+
+        Returns:
+            floats (N, 416) that sum to 1 for each game; asking does not move the policy's chance on.
+        """
+        return None
+
     def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """New games begin in these places of the batch: a policy with chance or memory resets them.
 
@@ -132,6 +144,9 @@ class RandomPolicy(_SeededPolicy):
 
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         return sample_legal(masks, self._grow(len(masks)))
+
+    def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]]:
+        return masks / masks.sum(axis=1, keepdims=True)
 
 
 # What greedy prefers, best first; each is worth more than all below it together. Of moves that turn a

@@ -13,6 +13,12 @@ NUM_COLUMNS: Final = 7
 FOUNDATION: Final = NUM_COLUMNS
 NUM_DESTINATIONS: Final = NUM_COLUMNS + 1
 
+
+def destination_name(destination: int) -> str:
+    """What people call a destination: ``"column 3"`` (counted from 1) or ``"foundation"``."""
+    return "foundation" if destination == FOUNDATION else f"column {destination + 1}"
+
+
 # The deal: how many cards each column starts with, and how many of them lie face down at its base.
 DEAL_HEIGHTS: Final = (1, 6, 7, 8, 9, 10, 11)
 DEAL_FACE_DOWN: Final = (0, 1, 2, 3, 4, 5, 6)

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rusol_env.deals import Suite, check_whole
-from rusol_env.evaluate import read_suite, versions, wilson_interval, write_whole
+from rusol_env.evaluate import read_suite, versions, wilson_interval
+from rusol_env.files import write_whole
 from rusol_env.labels import Verdict
 from rusol_env.rules import CLASSIC, Rules, rules_named
 from rusol_env.solver import DEFAULT_NODE_LIMIT, Solver

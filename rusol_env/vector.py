@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from gymnasium.error import InvalidAction, ResetNeeded
@@ -34,7 +34,7 @@ from rusol_env.deals import (
     write_code,
 )
 from rusol_env.engine import MAX_LEGAL, MOVES, NUM_ACTIONS, NUM_CARDS, SCORE
-from rusol_env.env import RussianSolitaireEnv, draw, flag, read_options, refusal
+from rusol_env.env import RENDER_FPS, RussianSolitaireEnv, draw, flag, picture, read_options, refusal
 from rusol_env.episode import IGNORED, REFUSED, fill_mask, mark, try_action
 from rusol_env.observe import (
     Observation,
@@ -45,7 +45,12 @@ from rusol_env.observe import (
     update_board,
     update_cards,
 )
+from rusol_env.raster import Window, grid, image
 from rusol_env.rules import CLASSIC, Rules
+
+# How many games a picture of the batch shows, and the size of each in it.
+GRID_GAMES: Final = 16
+_GRID_WIDTH, _GRID_HEIGHT = 320, 240
 
 # Rows of the array of facts, int64 (4, N).
 _SCORE, _MOVES, _UP, _DOWN = range(4)
@@ -219,8 +224,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
     """
 
     metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it; instances have their own
-        "render_modes": ["ansi"],
-        "render_fps": 4,
+        "render_modes": RussianSolitaireEnv.metadata["render_modes"],
+        "render_fps": RENDER_FPS,
         "autoreset_mode": AutoresetMode.NEXT_STEP,
     }
 
@@ -269,6 +274,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         single = RussianSolitaireEnv(rules, **options)
         self.single = single
         self.render_mode = single.render_mode
+        self._window = Window("Russian Solitaire", RENDER_FPS) if self.render_mode == "human" else None
         self.metadata = self.metadata | {"autoreset_mode": self.autoreset_mode}
         self.single_action_space = single.action_space
         self.single_observation_space = single.observation_space
@@ -366,6 +372,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             self._make_buffers()
         self._run(_SHOW, which, self._no_actions, drawing=fixed is None and self.single.deals is None)
         self._name_deals(which)
+        if self._window is not None:
+            self.render()
         return self._observations, self._infos(None if which.all() else which)
 
     def step(
@@ -398,6 +406,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         ended, refused = self._run(_STEP, begins, chosen)
         if begins is not self._none:
             self._name_deals(begins)
+        if self._window is not None:
+            self.render()
         results = self._observations, self._rewards, self._terminations, self._truncations
         self._any_over = ended > 0
         if self.autoreset_mode is not AutoresetMode.SAME_STEP or ended == 0:
@@ -447,20 +457,46 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         """The current action masks of all games as bool (N, 416)."""
         return self._masks.view(np.bool_)
 
-    def render(self) -> tuple[str, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Every game as text under ``render_mode="ansi"``.
+    def render(self) -> tuple[str, ...] | tuple[NDArray[np.uint8], ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Every game as text ("ansi") or pixels ("rgb_array", uint8 (480, 640, 3) each, as Gymnasium's wrappers tile).
+
+        Under "human" it shows `render_grid` in a window and returns None.
 
         Raises:
             ResetNeeded: there was no reset yet.
+            ImportError: pixels are asked for and pygame-ce is not installed.
         """
         if self.render_mode is None:
             return None
         if not self._begun:
             raise ResetNeeded("there is no game to draw: call reset() before render()")
-        return tuple(draw(row, self.single.rules) for row in self._rows)
+        if self._window is not None:
+            self._window.show(self.render_grid())
+            return None
+        if self.render_mode == "ansi":
+            return tuple(draw(row, self.single.rules) for row in self._rows)
+        return tuple(self._image(i) for i in range(self.num_envs))
+
+    def render_grid(self) -> NDArray[np.uint8]:
+        """One picture of the first 16 games, side by side: uint8 (H, W, 3).
+
+        Raises:
+            ResetNeeded: there was no reset yet.
+            ImportError: pygame-ce is not installed.
+        """
+        if not self._begun:
+            raise ResetNeeded("there is no game to draw: call reset() before render_grid()")
+        shown = range(min(self.num_envs, GRID_GAMES))
+        return grid([self._image(i, width=_GRID_WIDTH, height=_GRID_HEIGHT) for i in shown])
+
+    def _image(self, i: int, **size: int) -> NDArray[np.uint8]:
+        shown = picture(self._rows[i], self.single.rules, self._codes[i], -1)
+        return image(shown, four_colours=self.single.four_colours, **size)
 
     def close_extras(self, **_: Any) -> None:
-        """End the threads."""
+        """End the threads and close the window."""
+        if self._window is not None:
+            self._window.close()
         if self._crew is not None:
             self._crew.dismiss()
             self._crew = None

@@ -649,7 +649,7 @@ def test_render_is_text_of_what_is_seen() -> None:
     env = make(render_mode="ansi")
     env.reset(options={"code": "RU1-C-AAAAABB"})
     picture = env.render()
-    assert picture is not None
+    assert isinstance(picture, str)
     assert "\x1b" not in picture
     assert "RU1" not in picture
     lines = picture.splitlines()

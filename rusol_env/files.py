@@ -1,0 +1,55 @@
+"""Files that are there whole or not at all, and folders that one program uses at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+def write_whole(path: Path, data: bytes, *, replace: bool = True) -> None:
+    """Write a file so that it is there whole or not at all: beside it, to the disk, then renamed.
+
+    Raises:
+        FileExistsError: `replace` is off and a file came to be there, however late.
+        OSError: it cannot be written; what was at `path` is unchanged.
+    """
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            beside.replace(path)
+        else:
+            path.hardlink_to(beside)
+    finally:
+        beside.unlink(missing_ok=True)
+    if os.name == "posix":
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def only_user(folder: Path) -> Generator[None]:
+    """Use a folder alone: while this lasts, nobody else who asks gets it. A program that is killed lets go.
+
+    Raises:
+        OSError: another program uses it, or it cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a") as file:
+        # Where there is no fcntl (Windows), nobody is kept out.
+        with suppress(ImportError):
+            import fcntl
+
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise OSError(f"another rusol uses {folder}: end it, or choose another folder with --data") from error
+        yield
