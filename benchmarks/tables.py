@@ -39,17 +39,35 @@ def load(name: str) -> dict[str, Any]:
 
 def results_table() -> str:
     lines = [
-        "| policy | rules | wins of 10,000 | 95 % interval | mean score | mean steps |",
-        "| --- | --- | ---: | ---: | ---: | ---: |",
+        "| policy | rules | wins of 10,000 | 95 % interval | of the winnable | mean score | mean steps |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
     ]
     for rules in VARIANTS:
         for policy in POLICIES:
             row = load(f"{policy}-{rules}-{SUITE}.json")
             low, high = row["win_rate_ci95"]
+            share = f"{row['wins_of_winnable']:.1%} of {row['winnable']:,}"
             lines.append(
-                f"| {policy} | {rules} | {row['wins']:,} ({row['win_rate']:.2%}) | {low:.2%} to {high:.2%} "
+                f"| {policy} | {rules} | {row['wins']:,} ({row['win_rate']:.2%}) | {low:.2%} to {high:.2%} | {share} "
                 f"| {row['mean_score']:.1f} ± {row['mean_score_se']:.1f} | {row['mean_steps']:.1f} |"
             )
+    return "\n".join(lines)
+
+
+def solver_table() -> str:
+    document = load("solver.json")
+    lines = [
+        "| rules | deals | winnable | unwinnable | undecided | mean | median | most |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in document["rows"]:
+        deals = row["what"]
+        if row["agree"] is not None:
+            deals = f"{row['deals']} cases of an independent solver, {row['agree']} alike"
+        lines.append(
+            f"| {row['rules']} | {deals} | {row['winnable']:,} | {row['unwinnable']:,} | {row['undecided']:,} "
+            f"| {row['mean_ms']:.3f} ms | {row['median_ms']:.3f} ms | {row['most_ms']:,.0f} ms |"
+        )
     return "\n".join(lines)
 
 
@@ -79,7 +97,7 @@ def speed_table() -> str:
 
 def filled(text: str) -> str:
     """The README with its tables made anew."""
-    for name, table in (("results", results_table()), ("speed", speed_table())):
+    for name, table in (("results", results_table()), ("solver", solver_table()), ("speed", speed_table())):
         pattern = re.compile(rf"(<!-- {name}: .*? -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         text, found = pattern.subn(lambda match, table=table: f"{match[1]}\n{table}\n\n{match[2]}", text)
         if found != 1:

@@ -1,4 +1,4 @@
-"""`rusol bench`: steps a second of every way to step, all timed in turn in one run.
+"""`rusol bench`: steps a second of every way to step, and the solver's deals a second, all timed in turn in one run.
 
 A *way* is a function that steps for about so many seconds and returns steps a second; making one also
 compiles what it needs. Legal actions are drawn at random by the fastest means that each has, and that is timed too.
@@ -23,12 +23,13 @@ from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 from rich.box import SIMPLE
 from rich.table import Table
 
-from rusol_env.deals import check_whole
+from rusol_env.deals import check_whole, suite
 from rusol_env.env import RussianSolitaireEnv
 from rusol_env.evaluate import versions
 from rusol_env.observe import Observation
 from rusol_env.policies import sample_legal
 from rusol_env.rules import CLASSIC, Rules, rules_named
+from rusol_env.solver import Solver
 from rusol_env.vector import RussianSolitaireVectorEnv
 
 Way = Callable[[float], float]
@@ -210,6 +211,19 @@ def klondike() -> Way:
     return timed(step, 1)
 
 
+def solver(rules: Rules) -> Way:
+    """Deals a second that the exact solver settles, of first-1000 in turn."""
+    numbers = suite("first-1000").numbers
+    solver_, at, piece = Solver(rules), 0, 10
+
+    def step() -> None:
+        nonlocal at
+        solver_.solve_deals(np.array(numbers[at : at + piece], np.int64))
+        at = (at + piece) % len(numbers)
+
+    return timed(step, piece)
+
+
 @dataclass(frozen=True, slots=True)
 class _Entry:
     what: str
@@ -238,6 +252,7 @@ def _entries(rules: Rules, sizes: tuple[int, ...]) -> Iterator[_Entry]:
         yield _Entry("SB3VecEnv", LEARNERS, seen, 1, partial(adapter, rules, seen, LEARNERS))
     yield _Entry("CartPole-v1, gymnasium.make", 1, None, 1, cartpole)
     yield _Entry("OpenSpiel, Klondike", 1, None, 1, klondike)
+    yield _Entry("solver, deals a second", 1, None, 1, partial(solver, rules))
     for seen in kinds:
         shares: list[float] = []
         what = "MaskablePPO rollout"

@@ -156,6 +156,97 @@ def test_the_same_command_goes_on_after_an_interruption(tmp_path: Path, capsys: 
     assert run(*both, "--force", capsys=capsys)[0] == 0
 
 
+def test_solve_prints_verdicts_moves_and_figures(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("solve", "ru1-r-aaaaabb", "RU1-C-AAAAABB", "--verify", capsys=capsys)
+    lines = out.splitlines()
+    assert (code, err) == (0, "")
+    assert re.match(r"RU1-R-AAAAABB  relaxed: winnable, \d+ moves; [\d,]+ positions, [\d.]+ ms, verified$", lines[0])
+    assert re.match(r"RU1-C-AAAAABB  classic: unwinnable; 1 positions, [\d.]+ ms$", lines[-2])
+    assert lines[-1].startswith("2 deals: 1 unwinnable, 1 winnable, 0 undecided; ")
+    moves = " ".join(line.strip() for line in lines[1:-2]).split(", ")
+    game = rusol_env.Game.from_code("RU1-R-AAAAABB")
+    for move in moves:
+        game.play(move)
+    assert game.won
+    assert all(len(line) <= 100 for line in lines)
+
+
+def test_solve_as_json_keeps_the_keys_of_the_design(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("solve", "--deals", "30", "--rules", "yukon", "--json", "--node-limit", "20000", capsys=capsys)
+    document = json.loads(out)
+    assert (code, err) == (0, "")
+    assert len(document["results"]) == 30
+    for row in document["results"]:
+        assert {"code", "rules", "verdict", "moves", "nodes", "seconds"} <= set(row)
+        assert row["verdict"] in ("winnable", "unwinnable", "undecided")
+        assert bool(row["moves"]) == (row["verdict"] == "winnable")
+    summary = document["summary"]
+    assert summary["winnable"] + summary["unwinnable"] + summary["undecided"] == summary["deals"] == 30
+
+
+def test_solve_reads_files_and_says_where_they_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = (Path(__file__).parent / "data" / "classic_verdicts.jsonl").read_text().splitlines()[:20]
+    file = tmp_path / "deals.jsonl"
+    file.write_text("\n".join(cases))
+    code, out, err = run("solve", "--file", str(file), "--json", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert [row["id"] for row in json.loads(out)["results"]] == [json.loads(line)["id"] for line in cases]
+    file.write_text("\n".join([*cases, cases[3].replace('"unwinnable"', '"winnable"').replace("0003", "wrong")]))
+    code, _, err = run("solve", "--file", str(file), capsys=capsys)
+    assert code == 2
+    assert "the verdict is not the file's for classic-wrong" in err
+    file.write_text(cases[0].replace('"KH"', '"KX"'))
+    code, _, err = run("solve", "--file", str(file), capsys=capsys)
+    assert code == 2
+    assert "line 1" in err
+
+
+def test_solve_a_suite_goes_on_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["solve", "--deals", "1000", "--rules", "classic", "--folder", str(tmp_path)]
+    code, out, err = run(*arguments, capsys=capsys)
+    assert (code, err) == (0, "")
+    row = next(line.split() for line in out.splitlines() if line.startswith("classic"))
+    assert row[:3] == ["classic", "65", "6.50%"]
+    (tmp_path / "classic" / "000001.npz").unlink()
+    _, again, _ = run(*arguments, capsys=capsys)
+    assert next(line.split() for line in again.splitlines() if line.startswith("classic"))[:-1] == row[:-1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "name the deals in one way"),
+        (["--deals", "3", "--suite", "first-3"], "name the deals in one way"),
+        (["--deals", "0"], "--deals is 0"),
+        (["--suite", "second-3"], "unknown suite"),
+        (["--suite", "winnable-999999"], "N goes from 1 to"),
+        (["RU1-X-AAAAABB"], "rules letter"),
+        (["RU1-C-AAAAABB", "--rules", "relaxed"], "--rules goes with --deals"),
+        (["RU1-C-AAAAABB", "--workers", "2"], "--workers is for suites"),
+        (["--deals", "3", "--json", "--folder", "x"], "--folder is for suites"),
+        (["--deals", "3", "--node-limit", "0"], "node_limit is 0"),
+        (["RU1-C-AAAAABB", "--time-limit", "nan"], "time_limit is nan"),
+        (["--file", "no-such-file"], "no-such-file"),
+    ],
+)
+def test_solve_refuses_in_one_sentence(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run("solve", *arguments, capsys=capsys)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert sentence in err
+
+
+def test_evaluate_plays_a_suite_of_winnable_deals(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run("evaluate", "--suite", "winnable-20", "--rules", "classic", "--json", capsys=capsys)
+    document = json.loads(out)
+    assert code == 0
+    assert (document["suite"], document["deals"], document["winnable"]) == ("winnable-20", 20, 20)
+    assert document["wins_of_winnable"] == document["win_rate"]
+    code, _, err = run("evaluate", "--suite", "winnable-20", "--deals", "3", capsys=capsys)
+    assert code == 2
+    assert "name the deals in one way" in err
+
+
 def test_rules_given_twice_are_played_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(
         "evaluate", "--rules", "Classic", "--rules", "classic", "--deals", "5", "--out", str(tmp_path), capsys=capsys
