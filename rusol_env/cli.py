@@ -246,7 +246,7 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
     first = summaries[0]
     title = f"{first['policy']} on {first['suite']}, seed {first['seed']}"
     table = _tight_table(title)
-    for heading in ("rules", "wins", "win rate", "95 % interval", "of winnable", "score ± s.e.", "steps", "games/s"):
+    for heading in ("rules", "wins", "win rate", "95 % CI", "of winnable", "score ± s.e.", "steps", "games/s"):
         table.add_column(heading, justify="left" if heading == "rules" else "right", no_wrap=True)
     for row in summaries:
         low, high = row["win_rate_ci95"]
@@ -255,7 +255,7 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
             row["rules"],
             f"{row['wins']:,}",
             f"{row['win_rate']:.2%}",
-            f"{low:.1%} to {high:.1%}",
+            f"{low:.1%}–{high:.1%}",
             "" if row.get("wins_of_winnable") is None else f"{row['wins_of_winnable']:.1%}",
             f"{row['mean_score']:.1f}" + ("" if error is None else f" ± {error:.1f}"),
             f"{row['mean_steps']:.1f}",
