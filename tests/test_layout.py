@@ -27,7 +27,14 @@ LAYERS: list[dict[str, set[str]]] = [
         "solver": {"deadlock", "game"},
     },
     {"env": set(), "vector": {"env"}},
-    {"policies": set(), "evaluate": {"policies"}, "sb3": set(), "bench": {"policies", "evaluate"}},
+    {
+        "policies": set(),
+        "evaluate": {"policies"},
+        "sb3": set(),
+        "bench": {"policies", "evaluate"},
+        "compare": {"policies", "evaluate"},
+        "report": {"evaluate", "compare"},
+    },
     {"cli": set()},
     {"__init__": set(), "__main__": set()},
 ]
@@ -38,7 +45,7 @@ THIRD_PARTY = {
     "numba": {"_jit"},
     "llvmlite": {"_jit"},
     "typer": {"cli"},
-    "rich": {"bench", "cli"},
+    "rich": {"bench", "cli", "report"},
     # Optional: its module is imported by nobody but the user.
     "stable_baselines3": {"sb3"},
     # Optional; inside a function only.
@@ -107,7 +114,8 @@ def test_import_compiles_and_prints_nothing_and_pulls_in_no_extra() -> None:
         "for module in (engine, episode, observe, policies):\n"
         "    for kernel in vars(module).values():\n"
         "        assert not getattr(kernel, 'signatures', []), kernel\n"
-        "extras = {'torch', 'stable_baselines3', 'pyarrow', 'pysol_cards', 'pygame', 'typer', 'rich'}\n"
+        "extras = {'torch', 'stable_baselines3', 'pyarrow', 'pysol_cards', 'pygame', 'typer', 'rich', 'scipy'}\n"
+        "extras.add('matplotlib')\n"
         "assert not extras & set(sys.modules), extras & set(sys.modules)\n"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
