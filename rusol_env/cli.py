@@ -254,15 +254,16 @@ def compare_rules(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
     """Compare rule sets on the same deals: what is won under both, under one, under neither."""
-    from rusol_env import report
     from rusol_env.compare import check_comparison, compare
     from rusol_env.evaluate import write_whole
+    from rusol_env.plot import draw
+    from rusol_env.report import page, prepare_file, tables
 
     chosen = check_comparison(policy, rules or ["classic", "relaxed"])
     chosen_suite = suite(f"first-{check_whole('--deals', deals, 1)}")
-    for path, endings in ((out, (".html", ".htm")), (plot, report.PLOTS)):
+    for path, endings in ((out, (".html", ".htm")), (plot, (".png", ".svg"))):
         if path is not None:
-            report.prepare_file(path, endings, force=force)
+            prepare_file(path, endings, force=force)
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -289,17 +290,17 @@ def compare_rules(
         )
     try:
         if out is not None:
-            write_whole(out, report.page(result), replace=force)
+            write_whole(out, page(result), replace=force)
         if plot is not None:
-            write_whole(plot, report.plot(result, plot.suffix[1:].lower()), replace=force)
+            write_whole(plot, draw(result, plot.suffix[1:].lower()), replace=force)
     finally:
         # The figures are worth showing even where a file could not be written.
         if as_json:
             _print_json(result.summary())
         else:
             console = Console() if sys.stdout.isatty() else Console(width=120)
-            for part in report.tables(result):
-                console.print(part)
+            for number, part in enumerate(tables(result)):
+                console.print(part, new_line_start=number > 0)
 
 
 def main(arguments: list[str] | None = None) -> int:

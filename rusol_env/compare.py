@@ -214,6 +214,11 @@ class Comparison:
     """The command that gives these figures; None if there is none (a policy or suite made in Python)."""
 
     @property
+    def word(self) -> str:
+        """What a deal is that counts: ``"winnable"`` by the solver, ``"won"`` by a policy."""
+        return "winnable" if self.policy == SOLVER else "won"
+
+    @property
     def pairs(self) -> list[Pair]:
         """Each rule set with each later one."""
         return [pair(first, second) for first, second in combinations(self.outcomes, 2)]

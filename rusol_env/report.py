@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator
 from html import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from rich.box import SIMPLE
 from rich.table import Table
 
-from rusol_env.compare import SOLVER, Comparison, Outcome, Pair, extra
+from rusol_env.compare import SOLVER, Comparison, Pair, extra
 from rusol_env.evaluate import prepare_folder
-
-PLOTS: Final = (".png", ".svg")
+from rusol_env.plot import DARK, LIGHT, VARIABLES, draw
 
 
 class _Rows(NamedTuple):
@@ -26,20 +24,17 @@ class _Rows(NamedTuple):
     rows: list[tuple[str, ...]]
 
 
-def _word(comparison: Comparison) -> str:
-    return "winnable" if comparison.policy == SOLVER else "won"
-
-
 def _rate(comparison: Comparison) -> str:
-    return "winnable" if comparison.policy == SOLVER else "win rate"
+    return "share winnable" if comparison.policy == SOLVER else "win rate"
 
 
 def _p(value: float) -> str:
     return "p < 1e-15" if value < 1e-15 else f"p = {value:.2g}"
 
 
-def _points(share: float) -> str:
-    return f"{100 * share:+.1f}"
+def _signed(value: float) -> str:
+    """With a sign, and a true minus."""
+    return f"{value:+.1f}".replace("-", "−")
 
 
 def _rules_rows(comparison: Comparison) -> _Rows:
@@ -59,11 +54,11 @@ def _rules_rows(comparison: Comparison) -> _Rows:
             score = f"{row['mean_score']:.1f}" + ("" if error is None else f" ± {error:.1f}")
             cells += (f"{row['truncated']:,}", score, f"{row['mean_steps']:.1f}")
         rows.append(cells)
-    return _Rows(("rules", "deals" if solver else "wins", _rate(comparison), "95 % interval", *more), rows)
+    return _Rows(("rules", *(("winnable", "share") if solver else ("wins", "win rate")), "95 % interval", *more), rows)
 
 
 def _pair_rows(comparison: Comparison, entry: Pair) -> _Rows:
-    deals, word, rate = len(comparison.numbers), _word(comparison), _rate(comparison)
+    deals, word, rate = len(comparison.numbers), comparison.word, _rate(comparison)
     counts = [
         (f"{word} under both", entry.both),
         (f"{word} under {entry.first} only", entry.only_first),
@@ -76,14 +71,14 @@ def _pair_rows(comparison: Comparison, entry: Pair) -> _Rows:
     minus = f"{entry.second} − {entry.first}"
     low, high = entry.win_rate_difference_ci95
     least, most = entry.win_rate_difference_bounds
-    difference = _points(least) + ("" if least == most else f" to {_points(most)}")
-    rows.append((f"{rate}, {minus}, points", difference, f"{_points(low)} to {_points(high)}"))
+    difference = _signed(100 * least) + ("" if least == most else f" to {_signed(100 * most)}")
+    rows.append((f"{rate}, {minus}, points", difference, f"{_signed(100 * low)} to {_signed(100 * high)}"))
     if entry.score_difference is not None:
         interval = entry.score_difference_ci95
-        shown = "" if interval is None else f"{interval[0]:+.1f} to {interval[1]:+.1f}"
-        rows.append((f"mean score, {minus}", f"{entry.score_difference:+.1f}", shown))
+        shown = "" if interval is None else f"{_signed(interval[0])} to {_signed(interval[1])}"
+        rows.append((f"mean score, {minus}", _signed(entry.score_difference), shown))
     rows.append(("McNemar's exact test", _p(entry.mcnemar_p), "at most" if entry.undecided else ""))
-    return _Rows((f"{entry.first} and {entry.second}", "deals", "share or 95 % interval"), rows)
+    return _Rows((f"{entry.first} and {entry.second}", "figure", "share or 95 % interval"), rows)
 
 
 def _title(comparison: Comparison) -> str:
@@ -104,137 +99,6 @@ def tables(comparison: Comparison) -> Iterator[Table]:
         yield made
 
 
-# Colours that stand for the page's own, which know whether it is dark. Nothing else in a plot has them.
-_INK, _MUTED, _LINE, _NEITHER, _PAPER = "#010101", "#020202", "#030303", "#040404", "#050505"
-_VARIABLES: Final = {_INK: "--ink", _MUTED: "--muted", _LINE: "--line", _NEITHER: "--neither", _PAPER: "--paper"}
-_LIGHT: Final = {_INK: "#1b1e23", _MUTED: "#5b626d", _LINE: "#d9dce1", _NEITHER: "#d3d7dd", _PAPER: "#ffffff"}
-_DARK: Final = {_INK: "#e8eaee", _MUTED: "#a3abb8", _LINE: "#3a404a", _NEITHER: "#4a515d", _PAPER: "#16181c"}
-_ON_COLOUR: Final = "#14161a"
-_COLOURS: Final = {"classic": "#e8875a", "relaxed": "#5aa7e8", "yukon": "#c79ae0", "both": "#3fb58a"}
-# Narrower parts of a bar have no room for their figure.
-_ROOM: Final = 0.055
-
-
-def plot(comparison: Comparison, kind: str = "svg") -> bytes:
-    """The win rates with their intervals above the paired tables, on one scale.
-
-    The same comparison gives the same bytes, with the same versions of Python's packages.
-
-    Args:
-        comparison: what to draw.
-        kind: ``"png"`` or ``"svg"``, both on white.
-
-    Raises:
-        ImportError: matplotlib is missing.
-    """
-    return _draw(comparison, kind, _LIGHT)
-
-
-def _draw(comparison: Comparison, kind: str, colours: dict[str, str]) -> bytes:
-    matplotlib = extra("matplotlib")
-    with matplotlib.rc_context():
-        # Whatever the user's own matplotlibrc says.
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update({"svg.hashsalt": "rusol", "svg.fonttype": "none", "font.size": 10.5})
-        figure = _figure(comparison, colours)
-        data = io.BytesIO()
-        nothing = dict.fromkeys(("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",))
-        figure.savefig(data, format=kind, dpi=200, metadata=nothing)
-        return data.getvalue()
-
-
-def _figure(comparison: Comparison, colours: dict[str, str]) -> Any:
-    figure_of, patch = extra("matplotlib.figure").Figure, extra("matplotlib.patches").Patch
-    outcomes, pairs = comparison.outcomes, comparison.pairs
-    heights = [0.48 * len(outcomes) + 0.1, 0.62 * len(pairs) + 0.1]
-    # Inches: a title above each part, the scale and the legend below.
-    figure = figure_of(figsize=(7.6, sum(heights) + 1.75), facecolor=colours[_PAPER])
-    width, height = figure.get_size_inches()
-    left, right = 1.35, 0.35
-    long = width - left - right
-    tops = [height - 0.4, height - 0.4 - heights[0] - 0.5]
-    ink, muted, line = colours[_INK], colours[_MUTED], colours[_LINE]
-    axes: list[Any] = []
-    for top, part, rows in zip(tops, heights, (len(outcomes), len(pairs)), strict=True):
-        box = (left / width, (top - part) / height, long / width, part / height)
-        made = figure.add_axes(box, facecolor="none")
-        made.set(xlim=(0, 1), ylim=(rows - 0.5, -0.5), xticks=[i / 5 for i in range(6)])
-        made.tick_params(length=0, colors=muted, labelcolor=ink, pad=7)
-        made.set_axisbelow(True)
-        made.grid(axis="x", color=line, linewidth=0.8)
-        for side in made.spines.values():
-            side.set_visible(False)
-        axes.append(made)
-    rates, bars = axes
-    bars.set_xticks(rates.get_xticks(), [f"{20 * i} %" for i in range(6)], color=muted)
-    rates.set_xticklabels([])
-    word = _word(comparison)
-    for made, title in ((rates, f"Deals {word}, with 95 % intervals"), (bars, "The same deals, pair by pair")):
-        made.set_title(title, loc="left", fontsize=11.5, fontweight="bold", color=ink, x=0.015 - left / long)
-
-    rates.set_yticks(range(len(outcomes)), [outcome.rules.name for outcome in outcomes])
-    for y, outcome in enumerate(outcomes):
-        _draw_rate(rates, y, outcome, ink)
-    bars.set_yticks(range(len(pairs)), [f"{entry.first}\nand {entry.second}" for entry in pairs])
-    for y, entry in enumerate(pairs):
-        _draw_bar(bars, y, entry, len(comparison.numbers), colours)
-    legend = [patch(color=_COLOURS["both"], label=f"{word} under both")]
-    legend += [patch(color=_COLOURS[outcome.rules.name], label=f"{outcome.rules.name} only") for outcome in outcomes]
-    legend.append(patch(color=colours[_NEITHER], label="neither"))
-    if any(entry.undecided for entry in pairs):
-        legend.append(patch(facecolor="none", edgecolor=muted, hatch="////", linewidth=0, label="undecided"))
-    figure.legend(
-        handles=legend,
-        ncols=len(legend),
-        loc="lower left",
-        bbox_to_anchor=(0.01, 0.0),
-        borderaxespad=0.3,
-        handlelength=1,
-        handleheight=1,
-        columnspacing=1.3,
-        frameon=False,
-        labelcolor=ink,
-        fontsize=9.5,
-    )
-    return figure
-
-
-def _draw_rate(axes: Any, y: int, outcome: Outcome, ink: str) -> None:
-    row = outcome.summary()
-    (least, most), (low, high) = row["win_rate_bounds"], row["win_rate_ci95"]
-    colour = _COLOURS[outcome.rules.name]
-    axes.plot([low, high], [y, y], color=ink, linewidth=1.4, zorder=2)
-    for end in (low, high):
-        axes.plot([end, end], [y - 0.13, y + 0.13], color=ink, linewidth=1.4, zorder=2)
-    if least < most:
-        axes.plot([least, most], [y, y], color=colour, linewidth=7, solid_capstyle="butt", zorder=3)
-    else:
-        axes.plot([least], [y], marker="o", markersize=8, color=colour, markeredgecolor=ink, zorder=3)
-    label = f"{least:.1%}" if least == most else f"{least:.1%} to {most:.1%}"
-    outside = high < 0.7
-    x, side = (high + 0.015, "left") if outside else (low - 0.015, "right")
-    axes.text(x, y, label, ha=side, va="center_baseline", color=ink, fontweight="bold")
-
-
-def _draw_bar(axes: Any, y: int, entry: Pair, deals: int, colours: dict[str, str]) -> None:
-    start = 0.0
-    for count, colour, text in (
-        (entry.both, _COLOURS["both"], _ON_COLOUR),
-        (entry.only_first, _COLOURS[entry.first], _ON_COLOUR),
-        (entry.only_second, _COLOURS[entry.second], _ON_COLOUR),
-        (entry.neither, colours[_NEITHER], colours[_INK]),
-        (entry.undecided, None, colours[_INK]),
-    ):
-        share = count / deals
-        if colour is None:
-            axes.barh(y, share, 0.62, start, color="none", edgecolor=colours[_MUTED], hatch="////", linewidth=0)
-        else:
-            axes.barh(y, share, 0.62, start, color=colour, edgecolor=colours[_PAPER], linewidth=0.8)
-        if share >= _ROOM and colour is not None:
-            axes.text(start + share / 2, y, f"{count:,}", ha="center", va="center_baseline", color=text)
-        start += share
-
-
 def _inline(svg: bytes, described: str) -> str:
     """An SVG document as an element of a page, in the page's colours."""
     text = svg.decode()
@@ -244,7 +108,7 @@ def _inline(svg: bytes, described: str) -> str:
     text = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
     text = re.sub(r"font(-family)?: [^;\"]*'DejaVu Sans'[^;\"]*;? ?", _font, text)
     text = re.sub(r'<svg width="[^"]*" height="[^"]*"', f'<svg role="img" aria-label="{escape(described)}"', text)
-    for colour, variable in _VARIABLES.items():
+    for colour, variable in VARIABLES.items():
         text = text.replace(colour, f"var({variable})")
     return text
 
@@ -258,7 +122,7 @@ def _font(found: re.Match[str]) -> str:
 
 def sentences(comparison: Comparison) -> list[str]:
     """The comparison in words: a sentence for the rule sets, and one for each pair."""
-    word, deals = _word(comparison), f"{len(comparison.numbers):,}"
+    word, deals = comparison.word, f"{len(comparison.numbers):,}"
     rows = [outcome.summary() for outcome in comparison.outcomes]
     counts = [f"{row['wins']:,} under {row['rules']}" for row in rows]
     listed = ", ".join(counts[:-1]) + f" and {counts[-1]}"
@@ -271,18 +135,28 @@ def sentences(comparison: Comparison) -> list[str]:
         first += f" Undecided: {left}."
     told = [first]
     for entry in comparison.pairs:
-        low, high = entry.win_rate_difference_ci95
         told.append(
             f"{entry.only_second:,} are {word} under {entry.second} only and {entry.only_first:,} under {entry.first} "
-            f"only: {_rate_of(comparison)} under {entry.second} less that under {entry.first} lies between "
-            f"{_points(low)} and {_points(high)} percentage points (95 % interval; McNemar's exact test: "
-            f"{_p(entry.mcnemar_p)})."
+            f"only: under {entry.second} the {_rate(comparison)} is {_by_how_much(entry)}; McNemar's exact test: "
+            f"{_p(entry.mcnemar_p)}."
         )
     return told
 
 
-def _rate_of(comparison: Comparison) -> str:
-    return "the share of winnable deals" if comparison.policy == SOLVER else "the win rate"
+def _by_how_much(entry: Pair) -> str:
+    bounds, interval = entry.win_rate_difference_bounds, entry.win_rate_difference_ci95
+    # One sign for all needs no signs.
+    above, below = interval[0] > 0, interval[1] < 0
+    how = "higher by" if above else "lower by" if below else "other by"
+
+    def shown(ends: tuple[float, float]) -> str:
+        if not (above or below):
+            words = [_signed(100 * end) for end in ends]
+        else:
+            words = [f"{end:.1f}" for end in sorted(abs(100 * end) for end in ends)]
+        return " to ".join(dict.fromkeys(words))
+
+    return f"{how} {shown(bounds)} percentage points (95 % interval: {shown(interval)})"
 
 
 _STYLE: Final = """
@@ -327,7 +201,8 @@ def _table(part: _Rows, caption: str) -> str:
 
 def _definitions(comparison: Comparison) -> list[tuple[str, str]]:
     """What each figure means, and where its formula comes from."""
-    several = len(comparison.pairs) > 1
+    pair = comparison.pairs[0]
+    minus = f"{pair.second} − {pair.first}"
     settings = comparison.settings
     defined: list[tuple[str, str]] = []
     if comparison.policy == SOLVER:
@@ -369,17 +244,18 @@ def _definitions(comparison: Comparison) -> list[tuple[str, str]]:
             "Wilson's score interval (1927). It, and all the others, take the deals for a random sample of all deals.",
         ),
         (
-            f"{_rate(comparison).capitalize()}, difference",
-            "In percentage points, on the same deals; above 0, the rule set named last is the harder one. Its interval "
-            "is Newcombe's for paired proportions (Statistics in Medicine 17, 1998, method 10).",
+            f"{_rate(comparison).capitalize()}, {minus}",
+            f"In percentage points: under {pair.second} less under {pair.first}, on the same deals; above 0, "
+            f"{pair.first} is the harder. The interval is Newcombe's for paired proportions (Statistics in Medicine 17, 1998, method "
+            "10).",
         ),
     ]
     if comparison.policy != SOLVER:
         defined.append(
             (
-                "Mean score, difference",
-                "The mean over the deals of the score under the one rule set less that under the other; its interval "
-                "is Student's t for paired differences.",
+                f"Mean score, {minus}",
+                f"The mean over the deals of the score under {pair.second} less that under {pair.first}, in points of "
+                "the game. The interval is Student's t for paired differences.",
             )
         )
     meaning = (
@@ -389,7 +265,7 @@ def _definitions(comparison: Comparison) -> list[tuple[str, str]]:
     )
     if any(entry.undecided for entry in comparison.pairs):
         meaning += " With undecided deals, p is the largest over all ways in which they may turn out."
-    if several:
+    if len(comparison.pairs) > 1:
         meaning += " The p-values are not corrected for there being several tests."
     return [*defined, ("McNemar's test", meaning)]
 
@@ -406,12 +282,12 @@ def page(comparison: Comparison) -> bytes:
     title = f"{names[0]} against {names[1]}" if len(names) == 2 else f"{', '.join(names[:-1])} and {names[-1]}"
     told = sentences(comparison)
     palettes = [
-        " ".join(f"{name}: {shades[colour]};" for colour, name in _VARIABLES.items()) for shades in (_LIGHT, _DARK)
+        " ".join(f"{name}: {shades[colour]};" for colour, name in VARIABLES.items()) for shades in (LIGHT, DARK)
     ]
     style = _STYLE.replace("LIGHT", f"{palettes[0]} --code: #f1f3f6;").replace(
         "DARK", f"{palettes[1]} --code: #22262d;"
     )
-    picture = _inline(_draw(comparison, "svg", {colour: colour for colour in _LIGHT}), " ".join(told))
+    picture = _inline(draw(comparison, "svg", {colour: colour for colour in VARIABLES}), " ".join(told))
     pairs = "".join(
         _table(_pair_rows(comparison, entry), f"{entry.first} and {entry.second}") for entry in comparison.pairs
     )
@@ -439,7 +315,7 @@ def page(comparison: Comparison) -> bytes:
 {"".join(f"<p>{escape(sentence)}</p>" for sentence in told[1:])}
 <figure>
 {picture}
-<figcaption>Above: the share of deals {_word(comparison)} under each rule set. Below: each deal counted once
+<figcaption>Above: the share of deals {comparison.word} under each rule set. Below: each deal counted once
 for a pair of rule sets. The figures stand in the tables.</figcaption>
 </figure>
 <h2>Each rule set</h2>
