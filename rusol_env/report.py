@@ -28,8 +28,9 @@ def _rate(comparison: Comparison) -> str:
     return "share winnable" if comparison.policy == SOLVER else "win rate"
 
 
-def _p(value: float) -> str:
-    return "p < 1e-15" if value < 1e-15 else f"p = {value:.2g}"
+def _p(entry: Pair) -> str:
+    value = entry.mcnemar_p
+    return "p < 1e-15" if value < 1e-15 else f"p {'≤' if entry.undecided else '='} {value:.2g}"
 
 
 def _signed(value: float) -> str:
@@ -58,7 +59,8 @@ def _rules_rows(comparison: Comparison) -> _Rows:
 
 
 def _pair_rows(comparison: Comparison, entry: Pair) -> _Rows:
-    deals, word, rate = len(comparison.numbers), comparison.word, _rate(comparison)
+    deals, word = len(comparison.numbers), comparison.word
+    rate = "share" if comparison.policy == SOLVER else "win rate"
     counts = [
         (f"{word} under both", entry.both),
         (f"{word} under {entry.first} only", entry.only_first),
@@ -77,7 +79,7 @@ def _pair_rows(comparison: Comparison, entry: Pair) -> _Rows:
         interval = entry.score_difference_ci95
         shown = "" if interval is None else f"{_signed(interval[0])} to {_signed(interval[1])}"
         rows.append((f"mean score, {minus}", _signed(entry.score_difference), shown))
-    rows.append(("McNemar's exact test", _p(entry.mcnemar_p), "at most" if entry.undecided else ""))
+    rows.append(("McNemar's exact test", _p(entry), ""))
     return _Rows((f"{entry.first} and {entry.second}", "figure", "share or 95 % interval"), rows)
 
 
@@ -138,7 +140,7 @@ def sentences(comparison: Comparison) -> list[str]:
         told.append(
             f"{entry.only_second:,} are {word} under {entry.second} only and {entry.only_first:,} under {entry.first} "
             f"only: under {entry.second} the {_rate(comparison)} is {_by_how_much(entry)}; McNemar's exact test: "
-            f"{_p(entry.mcnemar_p)}."
+            f"{_p(entry)}."
         )
     return told
 
@@ -147,7 +149,7 @@ def _by_how_much(entry: Pair) -> str:
     bounds, interval = entry.win_rate_difference_bounds, entry.win_rate_difference_ci95
     # One sign for all needs no signs.
     above, below = interval[0] > 0, interval[1] < 0
-    how = "higher by" if above else "lower by" if below else "other by"
+    how = "higher by" if above else "lower by" if below else "different by"
 
     def shown(ends: tuple[float, float]) -> str:
         if not (above or below):
@@ -171,6 +173,7 @@ h2 { font-size: 1.2rem; margin: 2.6rem 0 .6rem }
 .lead { font-size: 1.15rem }
 figure { margin: 1.8rem 0 0 }
 figure svg { width: 100%; height: auto; display: block }
+figcaption { margin-top: .8rem }
 figcaption, .note { color: var(--muted); font-size: .9rem }
 .wide { overflow-x: auto }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; margin: 0 0 1.4rem }
@@ -180,7 +183,8 @@ thead th { color: var(--muted); font-weight: 600; border-bottom-width: 2px }
 tbody th { font-weight: 400 }
 dt { font-weight: 600; margin-top: .8rem }
 dd { margin: 0 }
-pre { background: var(--code); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto; white-space: pre-wrap }
+pre { background: var(--code); padding: .8rem 1rem; border-radius: .4rem; overflow-x: auto; font-size: .85rem }
+.whole { white-space: nowrap }
 @media print { body { max-width: none; padding: 0 } }
 """
 
@@ -246,8 +250,8 @@ def _definitions(comparison: Comparison) -> list[tuple[str, str]]:
         (
             f"{_rate(comparison).capitalize()}, {minus}",
             f"In percentage points: under {pair.second} less under {pair.first}, on the same deals; above 0, "
-            f"{pair.first} is the harder. The interval is Newcombe's for paired proportions (Statistics in Medicine 17, 1998, method "
-            "10).",
+            f"{pair.first} is the harder. The interval is Newcombe's for paired proportions (Statistics in Medicine "
+            "17, 1998, method 10).",
         ),
     ]
     if comparison.policy != SOLVER:
@@ -288,6 +292,10 @@ def page(comparison: Comparison) -> bytes:
         "DARK", f"{palettes[1]} --code: #22262d;"
     )
     picture = _inline(draw(comparison, "svg", {colour: colour for colour in VARIABLES}), " ".join(told))
+    words = [
+        re.sub("p (&lt;|[=≤]) [0-9.e-]+[0-9]", r'<span class="whole">\g<0></span>', escape(text, False))
+        for text in told
+    ]
     pairs = "".join(
         _table(_pair_rows(comparison, entry), f"{entry.first} and {entry.second}") for entry in comparison.pairs
     )
@@ -311,8 +319,8 @@ def page(comparison: Comparison) -> bytes:
 <main>
 <h1>{escape(title)}</h1>
 <p class="sub">Russian Solitaire, {escape(_title(comparison))}</p>
-<p class="lead">{escape(told[0])}</p>
-{"".join(f"<p>{escape(sentence)}</p>" for sentence in told[1:])}
+<p class="lead">{words[0]}</p>
+{"".join(f"<p>{text}</p>" for text in words[1:])}
 <figure>
 {picture}
 <figcaption>Above: the share of deals {comparison.word} under each rule set. Below: each deal counted once
