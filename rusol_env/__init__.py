@@ -10,6 +10,7 @@ from typing import Final
 
 import gymnasium
 
+from rusol_env.compare import Comparison, compare
 from rusol_env.deals import (
     Arrangement,
     DealRecord,
@@ -39,6 +40,7 @@ __all__ = [
     "VARIANTS",
     "YUKON",
     "Arrangement",
+    "Comparison",
     "DealRecord",
     "Evaluation",
     "Game",
@@ -59,6 +61,7 @@ __all__ = [
     "Verdict",
     "Visible",
     "arrangement",
+    "compare",
     "deal_arrangement",
     "decode_action",
     "decode_board",

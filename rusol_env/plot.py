@@ -18,7 +18,7 @@ _COLOURS: Final = {"classic": "#e8875a", "relaxed": "#5aa7e8", "yukon": "#c79ae0
 _ROOM: Final = 0.055
 
 
-def draw(comparison: Comparison, kind: str = "svg", colours: dict[str, str] = LIGHT) -> bytes:
+def draw(comparison: Comparison, kind: str = "svg", colours: dict[str, str] = LIGHT, *, margin: float = 0.15) -> bytes:
     """The win rates with their intervals above the paired tables, on one scale.
 
     The same comparison gives the same bytes, with the same versions of the packages.
@@ -27,6 +27,7 @@ def draw(comparison: Comparison, kind: str = "svg", colours: dict[str, str] = LI
         comparison: what to draw.
         kind: ``"png"`` or ``"svg"``.
         colours: a colour for each of `VARIABLES`; the default is for white paper.
+        margin: around the plot, in inches.
 
     Raises:
         ImportError: matplotlib is missing.
@@ -39,7 +40,9 @@ def draw(comparison: Comparison, kind: str = "svg", colours: dict[str, str] = LI
         figure = _figure(comparison, colours)
         data = io.BytesIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type") if kind == "svg" else ("Software",))
-        figure.savefig(data, format=kind, dpi=200, metadata=nothing)
+        width, height = figure.get_size_inches()
+        box = extra("matplotlib.transforms").Bbox([[-margin, -margin], [width + margin, height + margin]])
+        figure.savefig(data, format=kind, dpi=200, metadata=nothing, bbox_inches=box)
         return data.getvalue()
 
 

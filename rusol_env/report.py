@@ -15,6 +15,7 @@ from rich.table import Table
 from rusol_env.compare import SOLVER, Comparison, Pair, extra
 from rusol_env.evaluate import prepare_folder
 from rusol_env.plot import DARK, LIGHT, VARIABLES, draw
+from rusol_env.rules import RELAXED
 
 
 class _Rows(NamedTuple):
@@ -269,6 +270,11 @@ def _definitions(comparison: Comparison) -> list[tuple[str, str]]:
     )
     if any(entry.undecided for entry in comparison.pairs):
         meaning += " With undecided deals, p is the largest over all ways in which they may turn out."
+    if comparison.policy == SOLVER and any(outcome.rules == RELAXED for outcome in comparison.outcomes):
+        meaning += (
+            " Relaxed allows every move that Classic and Yukon allow, so a deal that is winnable under one of them is "
+            "winnable under Relaxed by the rules: there the test is a formality."
+        )
     if len(comparison.pairs) > 1:
         meaning += " The p-values are not corrected for there being several tests."
     return [*defined, ("McNemar's test", meaning)]
@@ -291,7 +297,7 @@ def page(comparison: Comparison) -> bytes:
     style = _STYLE.replace("LIGHT", f"{palettes[0]} --code: #f1f3f6;").replace(
         "DARK", f"{palettes[1]} --code: #22262d;"
     )
-    picture = _inline(draw(comparison, "svg", {colour: colour for colour in VARIABLES}), " ".join(told))
+    picture = _inline(draw(comparison, "svg", {colour: colour for colour in VARIABLES}, margin=0), " ".join(told))
     words = [
         re.sub("p (&lt;|[=≤]) [0-9.e-]+[0-9]", r'<span class="whole">\g<0></span>', escape(text, False))
         for text in told

@@ -26,6 +26,8 @@ from rusol_env.evaluate import wilson_interval
 from rusol_env.plot import draw
 from rusol_env.report import page, sentences
 
+# The name in the package is the function's.
+MODULE = sys.modules["rusol_env.compare"]
 NAMES = ("won", "lost", "undecided")
 
 
@@ -53,7 +55,7 @@ def limited() -> Comparison:
 
 
 def test_paired_interval_is_the_published_one() -> None:
-    """As the R package contingencytables (of Fagerland, Lydersen and Laake's book) gives it, first minus second there."""
+    """As the R package contingencytables (Fagerland, Lydersen and Laake) gives it; first minus second there."""
     assert paired_interval(59, 6, 16, 80) == pytest.approx((0.0046, 0.1186), abs=5e-5)
 
 
@@ -168,6 +170,8 @@ def test_the_solvers_comparison_is_what_it_says_of_each_deal() -> None:
         assert document[rules]["losses"] == verdicts.count("unwinnable")
         assert document[rules]["undecided"] == 0
     assert document["score_difference"] is None
+    # Relaxed allows every move that Classic allows.
+    assert document["only_classic"] == 0
 
 
 def test_undecided_deals_are_counted_apart(limited: Comparison) -> None:
@@ -344,7 +348,7 @@ def test_a_file_that_came_meanwhile_is_kept_and_the_figures_shown(
         path.write_bytes(b"another's")
         return real(*arguments, **options)
 
-    monkeypatch.setattr("rusol_env.compare.compare", slow)
+    monkeypatch.setattr(MODULE, "compare", slow)
     assert main(["compare", "--deals", "5", "--out", str(path)]) == 2
     out, err = capsys.readouterr()
     assert "won under both" in out
@@ -392,7 +396,7 @@ def test_a_missing_package_is_named_before_anything_is_played(
     for name in [name for name in sys.modules if name.split(".")[0] == package]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, package, None)
-    monkeypatch.setattr("rusol_env.compare.evaluate", None)
+    monkeypatch.setattr(MODULE, "evaluate", None)
     assert main(["compare", "--deals", "5", "--out", str(tmp_path / "report.html")]) == 2
     err = capsys.readouterr().err
     assert err == f"rusol: a comparison needs the package {package}: pip install 'rusol-env[compare]'\n"
