@@ -10,6 +10,7 @@ from typing import Final
 
 import gymnasium
 
+from rusol_env.compare import Comparison, compare
 from rusol_env.deals import (
     Arrangement,
     DealRecord,
@@ -42,6 +43,7 @@ __all__ = [
     "VARIANTS",
     "YUKON",
     "Arrangement",
+    "Comparison",
     "DealRecord",
     "Evaluation",
     "Game",
@@ -66,6 +68,7 @@ __all__ = [
     "Verdicts",
     "Visible",
     "arrangement",
+    "compare",
     "deal_arrangement",
     "decode_action",
     "decode_board",

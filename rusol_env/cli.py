@@ -540,6 +540,78 @@ def replay_game(
         print_replay(record, judged)
 
 
+@app.command("compare")
+def compare_rules(
+    policy: Annotated[
+        str, typer.Option(help=f"The policy: {', '.join(POLICIES)}; or solver, for what can be won at all.")
+    ] = "greedy",
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Two or more of {', '.join(VARIANTS)}, one a --rules.", show_default="classic, relaxed"),
+    ] = None,
+    deals: Annotated[int, typer.Option(help="The suite first-N: the evaluation deals 0 to N-1.")] = 1000,
+    seed: Annotated[int, typer.Option(help="What the policy's chance is drawn from; the solver has none.")] = 0,
+    max_steps: Annotated[int, typer.Option(help="Stop a policy's game after so many steps.")] = 500,
+    node_limit: Annotated[int, typer.Option(help="The solver gives up on a deal after so many positions.")] = 400_000,
+    out: Annotated[
+        Path | None, typer.Option(help="Also write a report, one HTML page, to this file.", show_default=False)
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also write the plot to this file, .png or .svg.", show_default=False)
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Compare rule sets on the same deals: what is won under both, under one, under neither."""
+    from rusol_env.compare import check_comparison, compare
+    from rusol_env.evaluate import write_whole
+    from rusol_env.plot import draw
+    from rusol_env.report import page, prepare_file, tables
+
+    chosen = check_comparison(policy, rules or ["classic", "relaxed"])
+    chosen_suite = suite(f"first-{check_whole('--deals', deals, 1)}")
+    for path, endings in ((out, (".html", ".htm")), (plot, (".png", ".svg"))):
+        if path is not None:
+            prepare_file(path, endings, force=force)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    ) as bar:
+        tasks = {r.name: bar.add_task(f"{policy}, {r.name}", total=len(chosen_suite), start=False) for r in chosen}
+
+        def tell(name: str, done: int) -> None:
+            bar.start_task(tasks[name])
+            bar.update(tasks[name], completed=done)
+
+        result = compare(
+            policy,
+            chosen_suite,
+            chosen,
+            seed=seed,
+            max_steps=max_steps,
+            node_limit=node_limit,
+            progress=tell,
+        )
+    try:
+        if out is not None:
+            write_whole(out, page(result), replace=force)
+        if plot is not None:
+            write_whole(plot, draw(result, plot.suffix[1:].lower()), replace=force)
+    finally:
+        # The figures are worth showing even where a file could not be written.
+        if as_json:
+            _print_json(result.summary())
+        else:
+            console = Console() if sys.stdout.isatty() else Console(width=120)
+            for number, part in enumerate(tables(result)):
+                console.print(part, new_line_start=number > 0)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line.
 

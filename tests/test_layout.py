@@ -46,6 +46,9 @@ LAYERS: list[dict[str, set[str]]] = [
         "solve_many": {"evaluate"},
         "table": {"policies"},
         "replay": set(),
+        "compare": {"policies", "evaluate"},
+        "plot": {"compare"},
+        "report": {"evaluate", "compare", "plot"},
     },
     {"server": set(), "terminal": set()},
     {"cli": set()},
@@ -58,7 +61,7 @@ THIRD_PARTY = {
     "numba": {"_jit"},
     "llvmlite": {"_jit"},
     "typer": {"cli"},
-    "rich": {"bench", "cli"},
+    "rich": {"bench", "cli", "report"},
     # Optional: its module is imported by nobody but the user.
     "stable_baselines3": {"sb3"},
     # Optional; inside a function only.
@@ -131,7 +134,7 @@ def test_import_compiles_and_prints_nothing_and_pulls_in_no_extra() -> None:
         "for module in (engine, episode, observe, policies):\n"
         "    for kernel in vars(module).values():\n"
         "        assert not getattr(kernel, 'signatures', []), kernel\n"
-        "extras = {'torch', 'stable_baselines3', 'pyarrow', 'pysol_cards', 'pygame', 'typer', 'rich'}\n"
+        "extras = {'torch', 'stable_baselines3', 'pyarrow', 'pysol_cards', 'pygame', 'typer', 'rich', 'matplotlib'}\n"
         "extras |= {'starlette', 'uvicorn'}\n"
         "assert not extras & set(sys.modules), extras & set(sys.modules)\n"
     )
