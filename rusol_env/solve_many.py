@@ -44,8 +44,8 @@ class Verdicts:
     """int8 (N,): see `Verdict`."""
     nodes: NDArray[np.int64]
     """int64 (N,): positions looked at."""
-    lengths: NDArray[np.int16]
-    """int16 (N,): moves of the shortest win that was found, -1 where there is none."""
+    lengths: NDArray[np.int32]
+    """int32 (N,): moves of the shortest win that was found, -1 where there is none."""
     node_limit: int
     take_back: bool
     workers: int
@@ -129,7 +129,7 @@ def solve_many(
     chosen = read_suite(deals, rules)
     numbers = np.array(chosen.numbers, np.int64)
     count = len(numbers)
-    verdicts, nodes, lengths = np.zeros(count, np.int8), np.zeros(count, np.int64), np.zeros(count, np.int16)
+    verdicts, nodes, lengths = np.zeros(count, np.int8), np.zeros(count, np.int64), np.zeros(count, np.int32)
     arrays = {"verdicts": verdicts, "nodes": nodes, "lengths": lengths}
     chunks = [slice(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
     shelf = None

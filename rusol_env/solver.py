@@ -37,6 +37,7 @@ from rusol_env.engine import (
     FACE_UP,
     GONE,
     HEIGHTS,
+    KEY,
     KINGS,
     LASTS,
     MAX_LEGAL,
@@ -446,6 +447,8 @@ def _tries(work: _Work, take_back: bool, most: int, node_limit: int) -> int:
     for _ in range(most):
         if work.control[_NODES] >= node_limit:
             break
+        # The position itself counts too, so that tries end even where it has no move.
+        work.control[_NODES] += 1
         if _try(work, take_back):
             return _WON
     return _PAUSED
@@ -460,12 +463,74 @@ def _is_legal(row: NDArray[np.int8], take_back: bool, action: int, moves: NDArra
 
 
 @kernel
+def _cut_detours(work: _Work, take_back: bool) -> int:
+    """From each position of a win go straight to its latest one that a single move reaches; returns the moves left.
+
+    A win that the search found wanders, and can be ten thousand moves long before this.
+    """
+    row, plan = work.row, work.records
+    count = work.control[_RECORDS]
+    size = 4
+    while size < 4 * count:
+        size *= 2
+    keys = np.empty(size, np.int64)
+    steps = np.full(size, -1, np.int64)
+    onto = np.empty(count + 1, np.int64)
+    draft = np.empty(count, np.int64)
+    copy_array(work.start, row)
+    for step in range(count + 1):
+        key = load64(row, KEY)
+        slot = key & (size - 1)
+        while steps[slot] >= 0 and keys[slot] != key:
+            slot = (slot + 1) & (size - 1)
+        keys[slot] = key
+        steps[slot] = step
+        if step < count:
+            apply(row, plan[step])
+            onto[step] = row[UNDER + plan[step] // NUM_DESTINATIONS]
+    copy_array(work.start, row)
+    made = 0
+    step = 0
+    while step < count:
+        # The win's own next move. Keys do not tell columns apart, so its column may be another one by now.
+        card = plan[step] // NUM_DESTINATIONS
+        target = int64(FOUNDATION)
+        if onto[step] == BASE:
+            target = 0
+            while row[HEIGHTS + target] > 0:
+                target += 1
+        elif onto[step] != NOT_IN_COLUMN:
+            target = int64(row[COLUMN_AT + onto[step]])
+        chosen = card * NUM_DESTINATIONS + target
+        latest = step + 1
+        for i in range(legal(row, take_back, False, work.moves[0])):
+            action = int64(work.moves[0, i])
+            record = apply(row, action)
+            key = load64(row, KEY)
+            undo(row, record)
+            slot = key & (size - 1)
+            while steps[slot] >= 0 and keys[slot] != key:
+                slot = (slot + 1) & (size - 1)
+            if steps[slot] > latest:
+                latest = steps[slot]
+                chosen = action
+        draft[made] = chosen
+        made += 1
+        apply(row, chosen)
+        step = latest
+    for i in range(made):
+        plan[i] = draft[i]
+    return made
+
+
+@kernel
 def _shorten(work: _Work, take_back: bool) -> int:
     """Leave out of the winning records what the win does not need; they become actions. Returns their number."""
     row, scratch, plan = work.row, work.scratch, work.records
     count = work.control[_RECORDS]
     for i in range(count):
         plan[i] &= ACTION_BITS
+    count = _cut_detours(work, take_back)
     draft = np.empty(count, np.int64)
     played = 0
     shorter = True
@@ -535,13 +600,13 @@ def _easy_deals(
     first: int,
     verdicts: NDArray[np.int8],
     nodes: NDArray[np.int64],
-    lengths: NDArray[np.int16],
+    lengths: NDArray[np.int32],
 ) -> int:
     """`_easy` for the deals `numbers` (N,) from place `first` on.
 
     Returns the place of the first one that it leaves open, or N.
 
-    Writes `verdicts` int8 (N,), `nodes` int64 (N,) and `lengths` int16 (N,), moves to the win or -1.
+    Writes `verdicts` int8 (N,), `nodes` int64 (N,) and `lengths` int32 (N,), moves to the win or -1.
     """
     for i in range(first, numbers.shape[0]):
         deal(work.start, numbers[i])
@@ -647,7 +712,7 @@ class Solver:
 
     def solve_deals(
         self, numbers: NDArray[np.int64], *, node_limit: int = DEFAULT_NODE_LIMIT, time_limit: float | None = None
-    ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int16]]:
+    ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int32]]:
         """`solve` for many deals, several times as fast for easy ones.
 
         Args:
@@ -656,12 +721,12 @@ class Solver:
             time_limit: as in `solve`, for each deal; looked at after a hundredth of a second.
 
         Returns:
-            verdicts int8 (N,), see `Verdict`; positions looked at, int64 (N,); moves to the win that was found, int16
+            verdicts int8 (N,), see `Verdict`; positions looked at, int64 (N,); moves to the win that was found, int32
             (N,), -1 where there is none.
         """
         count = len(numbers)
         verdicts, nodes = np.zeros(count, np.int8), np.zeros(count, np.int64)
-        lengths = np.full(count, -1, np.int16)
+        lengths = np.full(count, -1, np.int32)
         at = 0
         while at < count:
             at = _easy_deals(
@@ -747,7 +812,7 @@ def _compile(work: _Work) -> None:
         empty: tuple[int, ...] = ()
         arrange(work.start, Arrangement((empty,) * NUM_COLUMNS, (0,) * NUM_COLUMNS))
         none = np.zeros(0, np.int64)
-        _easy_deals(work, False, True, 1, none, 0, none.astype(np.int8), none, none.astype(np.int16))
+        _easy_deals(work, False, True, 1, none, 0, none.astype(np.int8), none, none.astype(np.int32))
         _easy(work, False, True, 1)
         is_lost_by_cases(work.start, False, work.under, work.narrowed, work.hosts, work.states)
         _tries(work, False, 0, 0)

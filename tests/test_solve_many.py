@@ -89,7 +89,7 @@ def test_a_damaged_or_foreign_file_is_refused_by_name(tmp_path: Path, damage: by
     with pytest.raises(ValueError, match=r"000000\.npz is damaged"):
         solve_many(20, folder=tmp_path)
     part.unlink()
-    with pytest.raises(ValueError, match="deals 20, not 21"):
+    with pytest.raises(ValueError, match="suite 'first-20', not 'first-21'"):
         solve_many(21, folder=tmp_path)
     with pytest.raises(ValueError, match="rules 'classic', not 'yukon'"):
         solve_many(20, "yukon", folder=tmp_path)

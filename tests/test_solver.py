@@ -30,6 +30,7 @@ from rusol_env import (
 from rusol_env.cards import NUM_CARDS
 
 DATA = Path(__file__).parent / "data"
+LONG_WIN = 1_073_758_911
 EVERY = pytest.mark.parametrize("rules", list(VARIANTS))
 
 
@@ -211,6 +212,23 @@ def test_a_won_game_and_a_game_under_way() -> None:
         game.play(move)
     assert game.won
     assert game.score == 625
+
+
+def test_a_position_without_any_move_is_lost_though_no_proof_says_so() -> None:
+    # Tries that look at nothing once went on for ever here.
+    columns = [[], [], ["KD", "KC", "KS", "TC", "QC"], ["QS", "KH", "JC"], [], [], []]
+    position = arrangement(columns, [0, 0, 3, 2, 0, 0, 0], deal=False)
+    assert Game(position, "yukon").legal_moves(take_back=True, idle_moves=False) == []
+    for take_back in (False, True):
+        assert solve(position, "yukon", take_back=take_back).verdict is Verdict.UNWINNABLE
+
+
+def test_a_win_that_the_search_found_is_made_short() -> None:
+    # Of the first training deals in Relaxed, the one whose win was 18,344 moves long as the search came upon it.
+    solution = solve(LONG_WIN, "relaxed")
+    assert solution.verdict is Verdict.WINNABLE
+    assert len(solution.moves) < 400
+    assert wins_by_text(judge(deal_arrangement(LONG_WIN), "relaxed"), [move.ascii for move in solution.moves])
 
 
 def test_limits_leave_a_deal_undecided_and_never_unwinnable() -> None:
