@@ -221,7 +221,8 @@ class _Shelf:
         if not path.exists():
             return None
         try:
-            with np.load(path, allow_pickle=False) as file:
+            # From memory: NumPy leaves a file open that is no archive.
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as file:
                 found = {name: file[name] for name in ("verdicts", "nodes", "lengths")}
             if (
                 any(array.shape != (count,) for array in found.values())

@@ -41,6 +41,7 @@ def test_every_way_has_a_row_and_every_missing_one_is_named(monkeypatch: pytest.
         "native",
         "native, copy=False",
         "CartPole-v1, gymnasium.make",
+        "solver, deals a second",
     }
     for row in rows:
         assert row.keys() == KEYS
