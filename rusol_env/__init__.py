@@ -27,7 +27,7 @@ from rusol_env.env import RussianSolitaireEnv
 from rusol_env.evaluate import Evaluation, evaluate, save
 from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action, encode_action, parse_move
 from rusol_env.observe import Visible, decode_board, decode_cards
-from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
+from rusol_env.policies import GreedyPolicy, PlannerPolicy, Policy, RandomPolicy, sample_legal
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
 from rusol_env.solver import Solution, Solver, Verdict, solve
 from rusol_env.vector import RussianSolitaireVectorEnv
@@ -46,6 +46,7 @@ __all__ = [
     "IllegalMove",
     "Move",
     "NothingToUndo",
+    "PlannerPolicy",
     "Policy",
     "RandomPolicy",
     "Rejection",

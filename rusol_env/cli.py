@@ -28,7 +28,7 @@ from rusol_env.evaluate import (
 )
 from rusol_env.game import Game
 from rusol_env.observe import Visible
-from rusol_env.policies import POLICIES, policy_named
+from rusol_env.policies import DEFAULT_SAMPLES, POLICIES, policy_named
 from rusol_env.render import ansi
 from rusol_env.rules import VARIANTS, Rules, rules_named
 
@@ -109,6 +109,17 @@ def evaluate_policy(
     ] = None,
     table_format: Annotated[str, typer.Option("--format", help=f"Of the rows: {' or '.join(FORMATS)}.")] = "csv",
     force: Annotated[bool, typer.Option("--force", help="Replace results that --out finds.")] = False,
+    samples: Annotated[
+        int | None,
+        typer.Option(help=f"planner: completions looked at for each move ({DEFAULT_SAMPLES}).", show_default=False),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="planner: seconds a move at most; results can then not be repeated.", show_default=False),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="planner: threads that share the games (1).", show_default=False)
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option("--json", help='Print one JSON document ({"results": […]} for several rule sets).'),
@@ -117,7 +128,10 @@ def evaluate_policy(
     """Play the first N evaluation deals with a policy and report how it did."""
     # Everything that can be refused is refused before the first game.
     chosen = list(dict.fromkeys(rules_named(name) for name in rules or ["classic"]))
-    player = policy_named(policy)
+    players = {
+        rule_set: policy_named(policy, rules=rule_set, samples=samples, time_limit=time_limit, threads=threads)
+        for rule_set in chosen
+    }
     chosen_suite = suite(f"first-{check_whole('--deals', deals, 1)}")
     check_seed(seed)
     check_whole("--max-steps", max_steps, 1)
@@ -129,7 +143,8 @@ def evaluate_policy(
         for rule_set in chosen if not force else []:
             path = summary_path(out, policy, rule_set, chosen_suite.name, seed)
             settings = {
-                "policy_class": class_name(player),
+                "policy_class": class_name(players[rule_set]),
+                "policy_settings": players[rule_set].settings,
                 "rules": rule_set.name,
                 "deals": deals,
                 "seed": seed,
@@ -157,7 +172,7 @@ def evaluate_policy(
                 continue
             task = bar.add_task(f"{policy}, {rule_set.name}", total=len(chosen_suite))
             result = evaluate(
-                policy,
+                players[rule_set],
                 rule_set,
                 chosen_suite,
                 seed=seed,

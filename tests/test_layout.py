@@ -25,6 +25,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "render": {"observe"},
         "deadlock": set(),
         "solver": {"deadlock", "game"},
+        "planner": {"deadlock", "solver"},
     },
     {"env": set(), "vector": {"env"}},
     {"policies": set(), "evaluate": {"policies"}, "sb3": set(), "bench": {"policies", "evaluate"}},
