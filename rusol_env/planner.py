@@ -3,8 +3,7 @@
 This is *hindsight optimisation*: a move is worth how often the game can still be won after it, if from then on all
 cards were known (S. Yoon, A. Fern, R. Givan & S. Kambhampati, "Probabilistic planning via determinization in
 hindsight", AAAI 2008; for Klondike R. Bjarnason, A. Fern & P. Tadepalli, "Lower bounding Klondike Solitaire with
-Monte-Carlo planning", ICAPS 2009). That forgets that they will not be known. So it is averaged with how often a simple
-player wins who does not know them: the truth lies between the two.
+Monte-Carlo planning", ICAPS 2009). That forgets that they will not be known: it is too hopeful, for all moves.
 
 A *completion* is a position that agrees with all that is visible: the cards that are nowhere to be seen lie in the
 face-down places, every order equally likely. A row is laid from a completion, never from the game that is played.
@@ -20,16 +19,14 @@ from numpy.typing import NDArray
 from rusol_env._jit import copy_array, count_bits, int64, kernel
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.deadlock import is_lost
-from rusol_env.deals import next_below, next_word
+from rusol_env.deals import next_below
 from rusol_env.engine import COUNTS, HIDDEN, MAX_LEGAL, apply, lay, legal, new_rows
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules
-from rusol_env.solver import LOST, WON, Work, easy, new_work, safe_card, try_once
+from rusol_env.solver import LOST, WON, Work, easy, new_work, safe_card
 
-# How often the simple player plays each completion from each move; and what a move is given for a completion that can
-# still be won after it, and for one of which the solver cannot say. A game that the simple player wins gives 1.
-_ROLLOUTS: Final = 4
-_CAN_WIN: Final = 4
-_MAY_WIN: Final = 2
+# What a move is given for a completion that can still be won after it, and for one of which the solver cannot say.
+_CAN_WIN: Final = 2
+_MAY_WIN: Final = 1
 # What the solver may look at for each move of a completion.
 _NODE_LIMIT: Final = 4_000
 
@@ -209,19 +206,14 @@ def weigh(
     work = memory.work
     for _ in range(samples):
         _complete(memory, board, hidden, streams, i)
-        luck = next_word(streams, i)
         if is_lost(memory.now, False, work.under, work.hosts, work.states[0]):
             continue
         for k in range(count):
             copy_array(memory.now, work.start)
             apply(work.start, int64(memory.actions[k]))
             status = easy(work, False, searches, _NODE_LIMIT)
-            if status == LOST:
-                continue
-            memory.points[k] += _CAN_WIN if status == WON else _MAY_WIN
-            work.stream[0] = luck
-            for _ in range(_ROLLOUTS):
-                memory.points[k] += int64(try_once(work, False, False))
+            if status != LOST:
+                memory.points[k] += _CAN_WIN if status == WON else _MAY_WIN
 
 
 @kernel

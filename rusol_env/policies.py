@@ -288,11 +288,11 @@ class GreedyPolicy(_SeededPolicy):
 
 
 class PlannerPolicy(_SeededPolicy):
-    """Looks ahead: draws ways in which the face-down cards may lie, and tries each move in each of them.
+    """Looks ahead: draws ways in which the face-down cards may lie, and asks the solver of each move in each of them.
 
-    A move is worth how often the game can be won after it when all cards are known (the solver says so), and how
-    often a simple player wins who does not know them; see `rusol_env.planner`. Of equals, greedy's choice. A foundation
-    move that can do no harm is made at once. It sees only what the others see, and needs to be told the rules.
+    The moves after which most of them can still be won are the best, see `rusol_env.planner`; of these, greedy's
+    choice. A foundation move that can do no harm is made at once. It sees only what the others see, and needs to be
+    told the rules.
 
     It plays a game alike whatever the batch and the number of threads are, if there is no time limit.
     """

@@ -417,11 +417,8 @@ def _worth(work: Work, action: int, last: int) -> int:
 
 
 @kernel
-def try_once(work: Work, take_back: bool, foresight: bool) -> bool:
-    """Play one game from the position asked about; True if it is won (the records are the moves).
-
-    Without `foresight` it also makes moves that `is_lost` proves lost, as a player would who sees no face-down card.
-    """
+def _try(work: Work, take_back: bool) -> bool:
+    """Play one game from the position asked about; True if it is won (the records are the moves)."""
     row, control, level, moves = work.row, work.control, work.levels[0], work.moves[0]
     copy_array(work.start, row)
     control[_RECORDS] = 0
@@ -446,12 +443,10 @@ def try_once(work: Work, take_back: bool, foresight: bool) -> bool:
                     liking //= _PUT_UP_SPREAD
                 worth += _PUT_UP + liking % _PUT_UP_SPREAD
             if worth > best:
-                lost = False
-                if foresight:
-                    record = apply(row, action)
-                    lost = is_lost(row, take_back, work.under, work.hosts, work.states[0])
-                    undo(row, record)
-                    control[_NODES] += 1
+                record = apply(row, action)
+                lost = is_lost(row, take_back, work.under, work.hosts, work.states[0])
+                undo(row, record)
+                control[_NODES] += 1
                 if not lost:
                     best = worth
                     chosen = action
@@ -473,7 +468,7 @@ def _tries(work: Work, take_back: bool, most: int, node_limit: int) -> int:
     for _ in range(most):
         if work.control[_NODES] >= node_limit:
             break
-        if try_once(work, take_back, True):
+        if _try(work, take_back):
             return WON
     return PAUSED
 
