@@ -13,12 +13,13 @@ from typing import Any
 
 from rusol_env import VARIANTS, evaluate, suite
 from rusol_env.evaluate import write_whole
-from rusol_env.policies import POLICIES
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 RESULTS = HERE / "results"
 SUITE = "first-10000"
+# The planner thinks for too long to play these.
+POLICIES = ("random", "greedy")
 
 
 def play() -> None:

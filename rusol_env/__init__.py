@@ -29,7 +29,7 @@ from rusol_env.evaluate import Evaluation, evaluate, save
 from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action, encode_action, parse_move
 from rusol_env.labels import Verdict, labels
 from rusol_env.observe import Visible, decode_board, decode_cards
-from rusol_env.policies import GreedyPolicy, Policy, RandomPolicy, sample_legal
+from rusol_env.policies import GreedyPolicy, PlannerPolicy, Policy, RandomPolicy, sample_legal
 from rusol_env.record import Record, Recorder, Step
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
 from rusol_env.solve_many import Verdicts, solve_many
@@ -51,6 +51,7 @@ __all__ = [
     "IllegalMove",
     "Move",
     "NothingToUndo",
+    "PlannerPolicy",
     "Policy",
     "RandomPolicy",
     "Record",

@@ -42,7 +42,7 @@ from rusol_env.files import only_user, write_whole
 from rusol_env.game import Game
 from rusol_env.labels import Verdict
 from rusol_env.observe import Visible
-from rusol_env.policies import POLICIES, policy_named
+from rusol_env.policies import DEFAULT_SAMPLES, POLICIES, policy_named
 from rusol_env.record import Record, Recorder, record_name
 from rusol_env.render import ansi
 from rusol_env.replay import document as replay_document
@@ -154,6 +154,17 @@ def evaluate_policy(
         typer.Option(help="Also write a record of each game into this folder (see rusol replay).", show_default=False),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace results and records that are there.")] = False,
+    samples: Annotated[
+        int | None,
+        typer.Option(help=f"planner: completions looked at for each move ({DEFAULT_SAMPLES}).", show_default=False),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(help="planner: seconds a move at most; results can then not be repeated.", show_default=False),
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(help="planner: threads that share the games (1).", show_default=False)
+    ] = None,
     as_json: Annotated[
         bool,
         typer.Option("--json", help='Print one JSON document ({"results": […]} for several rule sets).'),
@@ -162,11 +173,14 @@ def evaluate_policy(
     """Play evaluation deals with a policy and report how it did."""
     # Everything that can be refused is refused before the first game.
     chosen = list(dict.fromkeys(rules_named(name) for name in rules or ["classic"]))
-    player = policy_named(policy)
     if deals is not None and suite_name is not None:
         raise ValueError("name the deals in one way: --deals N or --suite NAME")
     named = suite_name or f"first-{check_whole('--deals', 1000 if deals is None else deals, 1)}"
     suites = {rule_set: suite(named, rule_set) for rule_set in chosen}
+    players = {
+        rule_set: policy_named(policy, rules=rule_set, samples=samples, time_limit=time_limit, threads=threads)
+        for rule_set in chosen
+    }
     check_seed(seed)
     check_whole("--max-steps", max_steps, 1)
     if table_format not in FORMATS:
@@ -177,7 +191,8 @@ def evaluate_policy(
         for rule_set in chosen if not force else []:
             path = summary_path(out, policy, rule_set, suites[rule_set].name, seed)
             settings = {
-                "policy_class": class_name(player),
+                "policy_class": class_name(players[rule_set]),
+                "policy_settings": players[rule_set].settings,
                 "rules": rule_set.name,
                 "deals": len(suites[rule_set]),
                 "seed": seed,
@@ -206,7 +221,7 @@ def evaluate_policy(
             task = bar.add_task(f"{policy}, {rule_set.name}", total=len(suites[rule_set]))
             recorder = None if record is None else Recorder()
             result = evaluate(
-                policy,
+                players[rule_set],
                 rule_set,
                 suites[rule_set],
                 seed=seed,
@@ -215,7 +230,7 @@ def evaluate_policy(
                 watch=recorder,
             )
             if record is not None and recorder is not None:
-                who = {"name": policy, "seed": seed, "class": class_name(player)}
+                who = {"name": policy, "seed": seed, "class": class_name(players[rule_set])}
                 for name, game in recorder.records(suites[rule_set], rule_set, who):
                     game.save(record / name, replace=force)
             summaries.append(found.get(rule_set, result.summary()))

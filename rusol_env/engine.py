@@ -139,7 +139,7 @@ def _veil(card: int) -> int:
 
 
 @kernel
-def _lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int8], down: NDArray[np.int8]) -> None:
+def lay(row: NDArray[np.int8], cards: NDArray[np.int8], heights: NDArray[np.int8], down: NDArray[np.int8]) -> None:
     """Lay `cards` (int8, column after column from their bases) out; COUNTS are already written."""
     for at in range(0, _LAST_COLUMN, 8):
         store64(row, at, int64(EMPTY))
@@ -191,13 +191,13 @@ def deal(row: NDArray[np.int8], number: int) -> None:
     shuffle(number, deck)
     for suit in range(NUM_SUITS):
         row[COUNTS + suit] = 0
-    _lay(row, deck, _HEIGHTS, _DOWN)
+    lay(row, deck, _HEIGHTS, _DOWN)
 
 
 def arrange(row: NDArray[np.int8], position: Arrangement) -> None:
     """Start a game in `row` from any arrangement, with score 0."""
     row[COUNTS : COUNTS + NUM_SUITS] = position.foundations
-    _lay(
+    lay(
         row,
         np.array([card for column in position.columns for card in column], np.int8),
         np.array([len(column) for column in position.columns], np.int8),
@@ -209,7 +209,7 @@ def clear(row: NDArray[np.int8]) -> None:
     """Leave `row` without any card: an empty table, which has no legal action and is not won."""
     row[COUNTS : COUNTS + NUM_SUITS] = 0
     nothing = np.zeros(NUM_COLUMNS, np.int8)
-    _lay(row, np.zeros(0, np.int8), nothing, nothing)
+    lay(row, np.zeros(0, np.int8), nothing, nothing)
     row[GONE : GONE + 8] = 0
 
 

@@ -81,6 +81,8 @@ class Evaluation:
     policy: str
     policy_class: str
     """Which class played: two policies can have one name."""
+    policy_settings: dict[str, Any]
+    """The policy's `Policy.settings`."""
     rules: Rules
     suite: str
     seed: int
@@ -119,6 +121,7 @@ class Evaluation:
         return {
             "policy": self.policy,
             "policy_class": self.policy_class,
+            "policy_settings": self.policy_settings,
             "rules": self.rules.name,
             "suite": self.suite,
             "deals": deals,
@@ -193,7 +196,7 @@ def evaluate(
     seed = check_seed(seed)
     max_steps = check_whole("max_steps", max_steps, 1)
     if isinstance(policy, str):
-        policy = policy_named(policy, seed)
+        policy = policy_named(policy, seed, rules)
     if not isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"{policy!r} is not a policy: give the name of one, or an instance of a rusol_env.Policy")
     deals = read_suite(deals, rules)
@@ -243,7 +246,19 @@ def evaluate(
                 break
     seconds = time.perf_counter() - started
     return Evaluation(
-        policy.name, class_name(policy), rules, name, seed, max_steps, numbers, won, truncated, scores, steps, seconds
+        policy.name,
+        class_name(policy),
+        policy.settings,
+        rules,
+        name,
+        seed,
+        max_steps,
+        numbers,
+        won,
+        truncated,
+        scores,
+        steps,
+        seconds,
     )
 
 

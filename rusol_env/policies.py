@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -11,10 +13,16 @@ from numpy.typing import NDArray
 
 from rusol_env._jit import int64, kernel, load64, lowest_bit
 from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
-from rusol_env.deals import check_seed, check_streams, mix, next_below
-from rusol_env.engine import EMPTY, HIDDEN
+from rusol_env.deals import check_seed, check_streams, check_whole, mix, next_below
+from rusol_env.engine import EMPTY, HIDDEN, NUM_ACTIONS
 from rusol_env.episode import count_legal, nth_legal
-from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
+from rusol_env.planner import NO_POSITION, OTHER_RULES, Memory, begin, narrow, new_memory, weigh
+from rusol_env.rules import CLASSIC, FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules, rules_named
+from rusol_env.solver import check_time_limit, joins_last
+
+DEFAULT_SAMPLES: Final = 50
+# After so many a time limit and Ctrl-C are heard.
+_SAMPLES_A_SLICE: Final = 10
 
 
 class Policy(ABC):
@@ -50,6 +58,11 @@ class Policy(ABC):
         """
         return None
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What results depend on besides the seed, ready for JSON: `evaluate` writes it beside the figures."""
+        return {}
+
     def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """New games begin in these places of the batch: a policy with chance or memory resets them.
 
@@ -81,6 +94,15 @@ def _read_masks(masks: NDArray[Any], number: int) -> NDArray[np.int8]:
     if masks.dtype != np.int8 and masks.dtype != np.bool_:
         raise ValueError(f"the masks are {masks.dtype}: they must be int8 (0 or 1) or bool")
     return np.ascontiguousarray(masks).view(np.int8)
+
+
+def _read_boards(policy: str, observations: NDArray[Any], number: int) -> NDArray[np.int8]:
+    if observations.shape != (number, NUM_COLUMNS + 1, NUM_CARDS) or observations.dtype != np.int8:
+        raise ValueError(
+            f"{policy} wants 'board' observations, int8 ({number}, {NUM_COLUMNS + 1}, {NUM_CARDS}), "
+            f"not {observations.dtype} {observations.shape}"
+        )
+    return np.ascontiguousarray(observations)
 
 
 def _refuse_mask(bad: int) -> None:
@@ -274,26 +296,142 @@ class GreedyPolicy(_SeededPolicy):
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         streams = self._grow(len(masks))
         masks = _read_masks(masks, len(streams))
-        if observations.shape != (len(masks), NUM_COLUMNS + 1, NUM_CARDS) or observations.dtype != np.int8:
-            raise ValueError(
-                f"greedy wants 'board' observations, int8 ({len(masks)}, {NUM_COLUMNS + 1}, {NUM_CARDS}), "
-                f"not {observations.dtype} {observations.shape}"
-            )
+        boards = _read_boards(self.name, observations, len(masks))
         actions = np.zeros(len(masks), np.int64)
-        _refuse_mask(_greedy(np.ascontiguousarray(observations), masks, streams, actions))
+        _refuse_mask(_greedy(boards, masks, streams, actions))
         return actions
 
 
-POLICIES: Final[dict[str, Callable[[int], Policy]]] = {policy.name: policy for policy in (RandomPolicy, GreedyPolicy)}
+class PlannerPolicy(_SeededPolicy):
+    """Looks ahead: draws ways in which the face-down cards may lie, and asks the solver of each move in each of them.
+
+    The moves after which most of them can still be won are the best, see `rusol_env.planner`; of these, greedy's
+    choice. A foundation move that can do no harm is made at once. It sees only what the others see, and needs to be
+    told the rules.
+
+    It plays a game alike whatever the batch and the number of threads are, if there is no time limit.
+    """
+
+    name = "planner"
+    observation = "board"
+
+    def __init__(
+        self,
+        seed: int = 0,
+        rules: str | Rules = CLASSIC,
+        *,
+        samples: int = DEFAULT_SAMPLES,
+        time_limit: float | None = None,
+        threads: int = 1,
+    ) -> None:
+        """
+        Args:
+            seed: as for the others.
+            rules: the rule set of the games, or its name.
+            samples: how many completions of the face-down cards are looked at for each move, at most.
+            time_limit: stop looking at more after so many seconds a move; games can then not be repeated exactly.
+            threads: how many share the games of a batch; results do not depend on it.
+
+        Raises:
+            ValueError: an argument is not valid.
+        """
+        self.rules: Final = rules_named(rules)
+        self.samples: Final = check_whole("samples", samples, 1)
+        self.time_limit: Final = time_limit
+        check_time_limit(time_limit)
+        self.threads: Final = check_whole("threads", threads, 1)
+        self._searches = joins_last(self.rules)
+        self._memories = [new_memory(self.rules) for _ in range(self.threads)]
+        # Compiles the kernels, on the board of an empty table, which is no position.
+        board, mask = np.full((NUM_COLUMNS + 1, NUM_CARDS), EMPTY, np.int8), np.zeros(0, np.int8)
+        stream = np.zeros(1, np.uint64)
+        begin(self._memories[0], board, mask, stream, 0)
+        weigh(self._memories[0], board, 0, 0, self._searches, 0, stream, 0)
+        narrow(self._memories[0], 0, mask)
+        super().__init__(seed)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"samples": self.samples, "time_limit": self.time_limit}
+
+    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        """As `Policy.act`.
+
+        Raises:
+            ValueError: observations that are no boards of games, or masks that allow moves against the rules.
+        """
+        streams = self._grow(len(masks))
+        masks = _read_masks(masks, len(streams)).copy()
+        boards = _read_boards(self.name, observations, len(masks))
+        places = iter(range(len(masks)))
+
+        def think(memory: Memory) -> None:
+            # Whoever is free takes the next game.
+            for i in places:
+                self._think(memory, boards[i], masks, streams, i)
+
+        if min(self.threads, len(masks)) > 1:
+            with ThreadPoolExecutor(self.threads) as pool:
+                try:
+                    list(pool.map(think, self._memories))
+                finally:
+                    # Interrupted: no thread begins another game.
+                    for _ in places:
+                        pass
+        else:
+            think(self._memories[0])
+        actions = np.zeros(len(masks), np.int64)
+        _refuse_mask(_greedy(boards, masks, streams, actions))
+        return actions
+
+    def _think(
+        self, memory: Memory, board: NDArray[np.int8], masks: NDArray[np.int8], streams: NDArray[np.uint64], i: int
+    ) -> None:
+        """Make mask `i` forbid all moves but the best."""
+        started = time.perf_counter()
+        allowed = count_legal(masks, i)
+        if not 1 < allowed < NUM_ACTIONS:
+            return
+        count, hidden = begin(memory, board, masks[i], streams, i)
+        if count == NO_POSITION:
+            raise ValueError(f"board {i} is no position of a game")
+        if count == OTHER_RULES:
+            raise ValueError(f"mask {i} allows a move that {self.rules.name} rules do not: give the planner the rules=")
+        if count < 2:
+            return
+        # With one card face down, or none, all is known.
+        left = self.samples if hidden > 1 else 1
+        while left > 0:
+            weigh(memory, board, hidden, count, self._searches, min(left, _SAMPLES_A_SLICE), streams, i)
+            left -= _SAMPLES_A_SLICE
+            if self.time_limit is not None and time.perf_counter() - started >= self.time_limit:
+                break
+        narrow(memory, count, masks[i])
 
 
-def policy_named(name: str, seed: int = 0) -> Policy:
-    """The policy of that name.
+POLICIES: Final[dict[str, Callable[..., Policy]]] = {
+    policy.name: policy for policy in (RandomPolicy, GreedyPolicy, PlannerPolicy)
+}
+
+
+def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **options: Any) -> Policy:
+    """The policy of that name, for games of `rules`.
+
+    Args:
+        name: one of `POLICIES`.
+        seed: what its chance is drawn from.
+        rules: the rule set of the games, or its name; planner needs to know it.
+        options: of `PlannerPolicy`; None is as if it was not given.
 
     Raises:
-        ValueError: there is none; the message lists those that are.
+        ValueError: there is none, the message lists those that are; or it has no such option.
     """
     make = POLICIES.get(name)
     if make is None:
         raise ValueError(f"unknown policy {name!r}: use one of {', '.join(POLICIES)}")
+    options = {option: value for option, value in options.items() if value is not None}
+    if make is PlannerPolicy:
+        return PlannerPolicy(seed, rules, **options)
+    if options:
+        raise ValueError(f"policy {name} has no {' or '.join(options)}: that is of {PlannerPolicy.name}")
     return make(seed)

@@ -75,7 +75,7 @@ class Solution:
     """Wall-clock time, the compilation of kernels excluded."""
 
 
-class _Work(NamedTuple):
+class Work(NamedTuple):
     """The memory of one search; kernels take it whole."""
 
     row: NDArray[np.int8]
@@ -116,7 +116,7 @@ _BEGAN, _LEFT, _KEY, _UP = 0, 1, 2, 5
 _NUM_FIELDS: Final = 6
 
 # How the kernels report.
-_LOST, _WON, _PAUSED, _FULL = 0, 1, 2, 3
+LOST, WON, PAUSED, FULL = 0, 1, 2, 3
 
 # The key of a position, exact: a code of three bits for each card, 18 cards a word. (Word 2 has room for the search's
 # number, so that one table serves many searches without being cleared.) From the position asked about they say where
@@ -144,7 +144,7 @@ _FIRST_TABLE: Final = 1 << 13
 
 
 @kernel
-def _code(work: _Work, card: int) -> int:
+def _code(work: Work, card: int) -> int:
     under = int64(work.row[UNDER + card])
     if under == NOT_IN_COLUMN:
         return _ON_FOUNDATION
@@ -163,7 +163,7 @@ def _set_code(key: NDArray[np.int64], card: int, code: int) -> None:
 
 
 @kernel
-def _is_new(work: _Work, key: NDArray[np.int64]) -> bool:
+def _is_new(work: Work, key: NDArray[np.int64]) -> bool:
     """Put the key of a level into the table; False if it is there already."""
     table = work.table
     a, b, c = key[_KEY], key[_KEY + 1], key[_KEY + 2]
@@ -181,7 +181,7 @@ def _is_new(work: _Work, key: NDArray[np.int64]) -> bool:
 
 
 @kernel
-def _rehash(work: _Work, larger: NDArray[np.int64]) -> None:
+def _rehash(work: Work, larger: NDArray[np.int64]) -> None:
     """Copy the positions of this search into a larger table, all zero."""
     last = larger.shape[0] - 1
     stamp = work.control[_STAMP]
@@ -197,7 +197,7 @@ def _rehash(work: _Work, larger: NDArray[np.int64]) -> None:
 
 
 @kernel
-def _prepare(work: _Work, take_back: bool) -> None:
+def _prepare(work: Work, take_back: bool) -> None:
     """Set up what depends on the rules and on `take_back` only."""
     list_hosts(work.start, work.hosts)
     for card in range(NUM_CARDS):
@@ -217,27 +217,33 @@ def _prepare(work: _Work, take_back: bool) -> None:
 
 
 @kernel
-def _put_up(work: _Work, level: NDArray[np.int64]) -> None:
+def safe_card(work: Work, row: NDArray[np.int8]) -> int:
+    """A card of the game in `row` that can go to its foundation and that nothing could want to lie on; -1 for none."""
+    up = load64(row, GONE)
+    rising = load64(row, LASTS) & ((up << 1) | ONE_RANK) & ~up
+    while rising != 0:
+        card = lowest_bit(rising)
+        if work.guests[card] & ~up == 0:
+            return card
+        rising &= rising - 1
+    return int64(-1)
+
+
+@kernel
+def _put_up(work: Work, level: NDArray[np.int64]) -> None:
     """Make all safe foundation moves, and note them in the records, the key and the set of cards up of `level`."""
-    row = work.row
     while True:
-        up = level[_UP]
-        rising = load64(row, LASTS) & ((up << 1) | ONE_RANK) & ~up
-        card = int64(-1)
-        while rising != 0 and card < 0:
-            if work.guests[lowest_bit(rising)] & ~up == 0:
-                card = lowest_bit(rising)
-            rising &= rising - 1
+        card = safe_card(work, work.row)
         if card < 0:
             return
-        work.records[work.control[_RECORDS]] = apply(row, card * NUM_DESTINATIONS + FOUNDATION)
+        work.records[work.control[_RECORDS]] = apply(work.row, card * NUM_DESTINATIONS + FOUNDATION)
         work.control[_RECORDS] += 1
         level[_UP] |= _ONE << card
         _set_code(level, card, _ON_FOUNDATION)
 
 
 @kernel
-def _list_moves(work: _Work, take_back: bool, depth: int) -> None:
+def _list_moves(work: Work, take_back: bool, depth: int) -> None:
     """Write the moves of the position in `row` into its level."""
     moves = work.moves[depth]
     count = legal(work.row, take_back, False, moves)
@@ -256,7 +262,7 @@ def _list_moves(work: _Work, take_back: bool, depth: int) -> None:
 
 
 @kernel
-def _take_back_to(work: _Work, count: int) -> None:
+def _take_back_to(work: Work, count: int) -> None:
     """Undo moves until `count` are left."""
     while work.control[_RECORDS] > count:
         work.control[_RECORDS] -= 1
@@ -264,8 +270,8 @@ def _take_back_to(work: _Work, count: int) -> None:
 
 
 @kernel
-def _begin(work: _Work, take_back: bool) -> int:
-    """Begin the search at the position asked about: _WON, or _PAUSED before its first move."""
+def _begin(work: Work, take_back: bool) -> int:
+    """Begin the search at the position asked about: WON, or PAUSED before its first move."""
     copy_array(work.start, work.row)
     work.control[_DEPTH] = 0
     work.control[_RECORDS] = 0
@@ -278,17 +284,17 @@ def _begin(work: _Work, take_back: bool) -> int:
     level[_KEY + 2] |= work.control[_STAMP] << _STAMP_SHIFT
     _put_up(work, level)
     if level[_UP] == ALL_CARDS:
-        return _WON
+        return WON
     _is_new(work, level)
     _list_moves(work, take_back, 0)
-    return _PAUSED
+    return PAUSED
 
 
 @kernel
-def _search(work: _Work, take_back: bool, node_limit: int) -> int:
-    """Go on with the search until it is _WON (the records are the moves) or _LOST.
+def _search(work: Work, take_back: bool, node_limit: int) -> int:
+    """Go on with the search until it is WON (the records are the moves) or LOST.
 
-    Or until it has looked at `node_limit` positions (_PAUSED), or its memory is _FULL and must grow.
+    Or until it has looked at `node_limit` positions (PAUSED), or its memory is FULL and must grow.
     """
     row, control, levels = work.row, work.control, work.levels
     while control[_DEPTH] >= 0:
@@ -299,13 +305,13 @@ def _search(work: _Work, take_back: bool, node_limit: int) -> int:
             control[_DEPTH] -= 1
             continue
         if control[_NODES] >= node_limit:
-            return _PAUSED
+            return PAUSED
         if (
             2 * (control[_USED] + 2) > work.table.shape[0]
             or depth + 1 == levels.shape[0]
             or control[_RECORDS] + 1 + NUM_CARDS > work.records.shape[0]
         ):
-            return _FULL
+            return FULL
         level[_LEFT] -= 1
         action = int64(work.moves[depth, level[_LEFT]])
         card = action // NUM_DESTINATIONS
@@ -329,7 +335,7 @@ def _search(work: _Work, take_back: bool, node_limit: int) -> int:
         reached = control[_RECORDS]
         _put_up(work, child)
         if child[_UP] == ALL_CARDS:
-            return _WON
+            return WON
         if control[_RECORDS] > reached and not _is_new(work, child):
             _take_back_to(work, child[_BEGAN])
             continue
@@ -339,7 +345,7 @@ def _search(work: _Work, take_back: bool, node_limit: int) -> int:
             continue
         _list_moves(work, take_back, depth + 1)
         control[_DEPTH] += 1
-    return _LOST
+    return LOST
 
 
 # What a try prefers, in points, measured on the first 300 deals of Yukon; chance is added up to a spread drawn anew for
@@ -358,7 +364,7 @@ _TRY_LENGTH: Final = 300
 
 
 @kernel
-def _worth(work: _Work, action: int, last: int) -> int:
+def _worth(work: Work, action: int, last: int) -> int:
     """How much a try likes a move, chance and foundations aside; `last` is the card that moved last."""
     row = work.row
     card = action // NUM_DESTINATIONS
@@ -396,7 +402,7 @@ def _worth(work: _Work, action: int, last: int) -> int:
 
 
 @kernel
-def _try(work: _Work, take_back: bool) -> bool:
+def _try(work: Work, take_back: bool) -> bool:
     """Play one game from the position asked about; True if it is won (the records are the moves)."""
     row, control, level, moves = work.row, work.control, work.levels[0], work.moves[0]
     copy_array(work.start, row)
@@ -442,16 +448,16 @@ def _try(work: _Work, take_back: bool) -> bool:
 
 
 @kernel
-def _tries(work: _Work, take_back: bool, most: int, node_limit: int) -> int:
-    """Make up to `most` tries: _WON or _PAUSED."""
+def _tries(work: Work, take_back: bool, most: int, node_limit: int) -> int:
+    """Make up to `most` tries: WON or PAUSED."""
     for _ in range(most):
         if work.control[_NODES] >= node_limit:
             break
         # The position itself counts too, so that tries end even where it has no move.
         work.control[_NODES] += 1
         if _try(work, take_back):
-            return _WON
-    return _PAUSED
+            return WON
+    return PAUSED
 
 
 @kernel
@@ -463,7 +469,7 @@ def _is_legal(row: NDArray[np.int8], take_back: bool, action: int, moves: NDArra
 
 
 @kernel
-def _cut_detours(work: _Work, take_back: bool) -> int:
+def _cut_detours(work: Work, take_back: bool) -> int:
     """From each position of a win go straight to its latest one that a single move reaches; returns the moves left.
 
     A win that the search found wanders, and can be ten thousand moves long before this.
@@ -524,7 +530,7 @@ def _cut_detours(work: _Work, take_back: bool) -> int:
 
 
 @kernel
-def _shorten(work: _Work, take_back: bool) -> int:
+def _shorten(work: Work, take_back: bool) -> int:
     """Leave out of the winning records what the win does not need; they become actions. Returns their number."""
     row, scratch, plan = work.row, work.scratch, work.records
     count = work.control[_RECORDS]
@@ -563,7 +569,7 @@ def _shorten(work: _Work, take_back: bool) -> int:
 
 
 @kernel
-def _wins(work: _Work, take_back: bool, count: int) -> bool:
+def _wins(work: Work, take_back: bool, count: int) -> bool:
     """Whether the first `count` actions in the records are legal moves, one after the other, that win."""
     copy_array(work.start, work.row)
     for i in range(count):
@@ -574,25 +580,30 @@ def _wins(work: _Work, take_back: bool, count: int) -> bool:
 
 
 @kernel
-def _easy(work: _Work, take_back: bool, joins_last: bool, node_limit: int) -> int:
-    """What settles nearly every position, in under ten milliseconds: _WON, _LOST, or _PAUSED or _FULL as `_search`."""
+def easy(work: Work, take_back: bool, joins_last: bool, node_limit: int) -> int:
+    """What settles nearly every position, in under ten milliseconds: WON, LOST, or PAUSED or FULL as `_search`."""
+    # A new number for this search, by which it knows its own positions in the table.
+    work.control[_STAMP] += 1
+    if work.control[_STAMP] >= _MOST_STAMPS:
+        work.table[:] = 0
+        work.control[_STAMP] = 1
     work.control[_NODES] = 1
     work.control[_RECORDS] = 0
     work.stream[0] = np.uint64(0)
     if is_won(work.start):
-        return _WON
+        return WON
     if is_lost(work.start, take_back, work.under, work.hosts, work.states[0]):
-        return _LOST
+        return LOST
     if joins_last:
-        if _begin(work, take_back) == _WON:
-            return _WON
+        if _begin(work, take_back) == WON:
+            return WON
         return _search(work, take_back, min(node_limit, _EASY_NODES))
     return _tries(work, take_back, _EASY_TRIES, node_limit)
 
 
 @kernel
 def _easy_deals(
-    work: _Work,
+    work: Work,
     take_back: bool,
     joins_last: bool,
     node_limit: int,
@@ -602,7 +613,7 @@ def _easy_deals(
     nodes: NDArray[np.int64],
     lengths: NDArray[np.int32],
 ) -> int:
-    """`_easy` for the deals `numbers` (N,) from place `first` on.
+    """`easy` for the deals `numbers` (N,) from place `first` on.
 
     Returns the place of the first one that it leaves open, or N.
 
@@ -610,22 +621,50 @@ def _easy_deals(
     """
     for i in range(first, numbers.shape[0]):
         deal(work.start, numbers[i])
-        work.control[_STAMP] += 1
-        if work.control[_STAMP] >= _MOST_STAMPS:
-            work.table[:] = 0
-            work.control[_STAMP] = 1
-        status = _easy(work, take_back, joins_last, node_limit)
-        if status > _WON:
+        status = easy(work, take_back, joins_last, node_limit)
+        if status > WON:
             return i
         verdicts[i] = status
         nodes[i] = work.control[_NODES]
         lengths[i] = -1
-        if status == _WON:
+        if status == WON:
             count = _shorten(work, take_back)
             lengths[i] = count
             if not _wins(work, take_back, count):
                 return -1 - i
     return numbers.shape[0]
+
+
+def joins_last(rules: Rules) -> bool:
+    """Whether a card fits on one card only, so that it can never leave it again but for its foundation.
+
+    The tries, which look for one of many ways, find nothing there that the search does not find sooner.
+    """
+    suits = range(NUM_SUITS)
+    return all(sum(accepts(rules, under, suit) for under in suits) == 1 for suit in suits)
+
+
+def new_work(rules: Rules, take_back: bool) -> Work:
+    """The memory of a search under `rules`, as small as it can be."""
+    rows = new_rows(3, rules)
+    work = Work(
+        row=rows[0],
+        start=rows[1],
+        scratch=rows[2],
+        hosts=np.zeros(NUM_CARDS, np.int64),
+        guests=np.zeros(NUM_CARDS, np.int64),
+        under=np.zeros(NUM_CARDS, np.int64),
+        narrowed=np.zeros(NUM_CARDS, np.int64),
+        states=np.zeros((4, deadlock.NUM_WORDS), np.int64),
+        stream=np.zeros(1, np.uint64),
+        control=np.zeros(_NUM_CONTROLS, np.int64),
+        records=np.empty(2 * _FIRST_LEVELS + _TRY_LENGTH, np.int64),
+        levels=np.empty((_FIRST_LEVELS, _NUM_FIELDS), np.int64),
+        moves=np.empty((_FIRST_LEVELS, MAX_LEGAL), np.int16),
+        table=np.zeros((_FIRST_TABLE, 3), np.int64),
+    )
+    _prepare(work, take_back)
+    return work
 
 
 class Solver:
@@ -648,29 +687,9 @@ class Solver:
         self.rules: Rules = rules_named(rules)
         self.take_back = take_back
         self.memory_limit: int = check_whole("memory_limit", memory_limit, 1)
-        suits = range(NUM_SUITS)
-        # A card that fits on one card only can never leave it again but for its foundation: the tries, which look for
-        # one of many ways, find nothing there that the search does not find sooner.
-        self._joins_last = all(sum(accepts(self.rules, under, suit) for under in suits) == 1 for suit in suits)
-        rows = new_rows(3, self.rules)
-        self._small = _Work(
-            row=rows[0],
-            start=rows[1],
-            scratch=rows[2],
-            hosts=np.zeros(NUM_CARDS, np.int64),
-            guests=np.zeros(NUM_CARDS, np.int64),
-            under=np.zeros(NUM_CARDS, np.int64),
-            narrowed=np.zeros(NUM_CARDS, np.int64),
-            states=np.zeros((4, deadlock.NUM_WORDS), np.int64),
-            stream=np.zeros(1, np.uint64),
-            control=np.zeros(_NUM_CONTROLS, np.int64),
-            records=np.empty(2 * _FIRST_LEVELS + _TRY_LENGTH, np.int64),
-            levels=np.empty((_FIRST_LEVELS, _NUM_FIELDS), np.int64),
-            moves=np.empty((_FIRST_LEVELS, MAX_LEGAL), np.int16),
-            table=np.zeros((_FIRST_TABLE, 3), np.int64),
-        )
+        self._joins_last = joins_last(self.rules)
+        self._small = new_work(self.rules, take_back)
         self._work = self._small
-        _prepare(self._work, take_back)
         _compile(self._small)
 
     def solve(
@@ -701,11 +720,10 @@ class Solver:
         deal_ = read_deal(position, self.rules)
         arrange(work.start, deal_ if isinstance(deal_, Arrangement) else deal_arrangement(deal_))
         began = time.perf_counter()
-        self._stamp()
-        status = self._settle(_easy(work, self.take_back, self._joins_last, node_limit), node_limit, deadline)
+        status = self._settle(easy(work, self.take_back, self._joins_last, node_limit), node_limit, deadline)
         nodes = int(work.control[_NODES])
         moves: tuple[Move, ...] = ()
-        if status == _WON:
+        if status == WON:
             moves = tuple(decode_action(action) for action in self._plan().tolist())
         self._work = self._small
         return Solution(_VERDICTS[status], moves, nodes, time.perf_counter() - began)
@@ -735,41 +753,34 @@ class Solver:
             if at < 0:
                 raise _no_win()
             if at < count:
-                status = self._settle(_PAUSED, node_limit, _deadline(time_limit))
+                status = self._settle(PAUSED, node_limit, _deadline(time_limit))
                 verdicts[at], nodes[at] = _VERDICTS[status], self._work.control[_NODES]
-                if status == _WON:
+                if status == WON:
                     lengths[at] = len(self._plan())
                 self._work = self._small
                 at += 1
         return verdicts, nodes, lengths
 
-    def _stamp(self) -> None:
-        """A new number for the next search, by which it knows its own positions in the table."""
-        self._work.control[_STAMP] += 1
-        if self._work.control[_STAMP] >= _MOST_STAMPS:
-            self._work.table[:] = 0
-            self._work.control[_STAMP] = 1
-
     def _settle(self, status: int, node_limit: int, deadline: float) -> int:
-        """Go on where `_easy` stopped, in slices, so that Ctrl-C and the clock are heard."""
+        """Go on where `easy` stopped, in slices, so that Ctrl-C and the clock are heard."""
         control = self._work.control
 
         def over() -> bool:
             return control[_NODES] >= node_limit or time.perf_counter() >= deadline
 
-        if status in (_WON, _LOST):
+        if status in (WON, LOST):
             return status
         if not self._joins_last:
             work = self._work
             if is_lost_by_cases(work.start, self.take_back, work.under, work.narrowed, work.hosts, work.states):
-                return _LOST
+                return LOST
             tried = min(node_limit // _TRIES_SHARE, _TRIES_MOST)
             while control[_NODES] < tried and time.perf_counter() < deadline:
-                if _tries(work, self.take_back, _TRIES_A_SLICE, tried) == _WON:
-                    return _WON
+                if _tries(work, self.take_back, _TRIES_A_SLICE, tried) == WON:
+                    return WON
             status = _begin(work, self.take_back)
-        while status != _WON and status != _LOST and not over():
-            if status == _FULL and not self._grow():
+        while status != WON and status != LOST and not over():
+            if status == FULL and not self._grow():
                 break
             limit = min(int(control[_NODES]) + _NODES_A_SLICE, node_limit)
             status = _search(self._work, self.take_back, limit)
@@ -805,7 +816,7 @@ class Solver:
 _compiled = False
 
 
-def _compile(work: _Work) -> None:
+def _compile(work: Work) -> None:
     """Compile (or load) the kernels, once a process, so that no answer's time holds that."""
     global _compiled
     if not _compiled:
@@ -813,7 +824,7 @@ def _compile(work: _Work) -> None:
         arrange(work.start, Arrangement((empty,) * NUM_COLUMNS, (0,) * NUM_COLUMNS))
         none = np.zeros(0, np.int64)
         _easy_deals(work, False, True, 1, none, 0, none.astype(np.int8), none, none.astype(np.int32))
-        _easy(work, False, True, 1)
+        easy(work, False, True, 1)
         is_lost_by_cases(work.start, False, work.under, work.narrowed, work.hosts, work.states)
         _tries(work, False, 0, 0)
         _begin(work, False)
@@ -854,19 +865,24 @@ def solve(
 
 
 _VERDICTS: Final = {
-    _LOST: Verdict.UNWINNABLE,
-    _WON: Verdict.WINNABLE,
-    _PAUSED: Verdict.UNDECIDED,
-    _FULL: Verdict.UNDECIDED,
+    LOST: Verdict.UNWINNABLE,
+    WON: Verdict.WINNABLE,
+    PAUSED: Verdict.UNDECIDED,
+    FULL: Verdict.UNDECIDED,
 }
 
 
-def _deadline(time_limit: float | None) -> float:
+def check_time_limit(time_limit: float | None) -> None:
+    """Raise a ValueError if it is neither None nor a number of seconds, more than 0."""
     if time_limit is None:
-        return math.inf
+        return
     if not (isinstance(time_limit, (int, float)) and not isinstance(time_limit, bool) and time_limit > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"time_limit is {time_limit!r}: it must be a number of seconds, more than 0")
-    return time.perf_counter() + time_limit
+
+
+def _deadline(time_limit: float | None) -> float:
+    check_time_limit(time_limit)
+    return math.inf if time_limit is None else time.perf_counter() + time_limit
 
 
 def _no_win() -> RuntimeError:

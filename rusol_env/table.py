@@ -74,7 +74,7 @@ class Table:
         # Who made moves, in order: "person" and names of policies.
         self._players: list[str] = []
         self._hints = 0
-        self._policies: dict[str, Policy] = {}
+        self._policies: dict[tuple[str, Rules], Policy] = {}
         # A way to win that the solver found, from the version of the game that it belongs to.
         self.plan: tuple[int, tuple[Move, ...]] = (-1, ())
 
@@ -145,9 +145,10 @@ class Table:
         Raises:
             ValueError: there is no such policy.
         """
-        policy = self._policies.get(name)
+        rules = self.game.rules
+        policy = self._policies.get((name, rules))
         if policy is None:
-            policy = self._policies[name] = policy_named(name, secrets.randbits(64))
+            policy = self._policies[name, rules] = policy_named(name, secrets.randbits(64), rules)
         if not self.game.legal_moves(take_back=False, idle_moves=False):
             return None
         observation, mask = self.game.observe(policy.observation)

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rusol_env import Arrangement, Game, GreedyPolicy, IllegalMove, Policy, RandomPolicy, RussianSolitaireEnv
+from rusol_env import Arrangement, Game, IllegalMove, RussianSolitaireEnv
 from rusol_env.cards import card_ascii
 from rusol_env.deals import NUM_DEALS, deal_arrangement
 from rusol_env.engine import NUM_ACTIONS
+from rusol_env.policies import POLICIES, policy_named
 from rusol_env.rules import DEAL_FACE_DOWN, VARIANTS
 
 
@@ -120,15 +121,16 @@ def hidden_card(game: Game) -> str:
 
 
 @pytest.mark.parametrize("rules", VARIANTS)
-@pytest.mark.parametrize("make", [RandomPolicy, GreedyPolicy])
-def test_a_policy_chooses_alike(rules: str, make: type[Policy]) -> None:
+@pytest.mark.parametrize("name", POLICIES)
+def test_a_policy_chooses_alike(rules: str, name: str) -> None:
     """With the same generator, up to the first card that turns up."""
     chance = random.Random(rules)
-    for number in range(40):
+    thinks = name == "planner"
+    for number in range(8 if thinks else 40):
         deals = pair(number, chance)
         lines: list[list[int]] = []
         for deal in deals:
-            policy = make(number)  # pyright: ignore[reportCallIssue]
+            policy = policy_named(name, number, rules, samples=3 if thinks else None)
             env = RussianSolitaireEnv(rules, observation=policy.observation)
             observation, info = env.reset(options={"columns": deal.text()})
             line: list[int] = []

@@ -36,6 +36,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "record": {"game"},
         "deadlock": set(),
         "solver": {"deadlock", "game"},
+        "planner": {"deadlock", "solver"},
     },
     {"env": set(), "vector": {"env"}, "analysis": set()},
     {

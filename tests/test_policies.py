@@ -130,10 +130,14 @@ def test_greedy_prefers_what_its_docstring_says(columns: str, face_down: int, ma
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_policy_is_reproducible_and_each_game_has_its_own_chance(name: str) -> None:
     numbers = list(range(40))
-    first = rusol_env.evaluate(name, "relaxed", numbers, seed=5)
-    again = rusol_env.evaluate(policy_named(name, 99), "relaxed", numbers, seed=5)
-    fewer = rusol_env.evaluate(name, "relaxed", numbers[:7], seed=5)
-    other = rusol_env.evaluate(name, "relaxed", numbers, seed=6)
+    thinks = name == "planner"
+    rules = "classic" if thinks else "relaxed"
+
+    def play(policy_seed: int, count: int, seed: int) -> rusol_env.Evaluation:
+        policy = policy_named(name, policy_seed, rules, samples=5 if thinks else None)
+        return rusol_env.evaluate(policy, rules, numbers[:count], seed=seed)
+
+    first, again, fewer, other = play(5, 40, 5), play(99, 40, 5), play(5, 7, 5), play(5, 40, 6)
     for field in ("won", "scores", "steps", "truncated"):
         np.testing.assert_array_equal(getattr(first, field), getattr(again, field))
         np.testing.assert_array_equal(getattr(first, field)[:7], getattr(fewer, field))
