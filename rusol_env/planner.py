@@ -22,7 +22,7 @@ from rusol_env.deadlock import is_lost
 from rusol_env.deals import next_below
 from rusol_env.engine import COUNTS, HIDDEN, MAX_LEGAL, apply, lay, legal, new_rows
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules
-from rusol_env.solver import LOST, WON, Work, easy, new_work, safe_card
+from rusol_env.search import LOST, WON, Work, easy, new_work, safe_card
 
 # What a move is given for a completion that can still be won after it, and for one of which the solver cannot say.
 _CAN_WIN: Final = 2

@@ -18,7 +18,8 @@ from rusol_env.engine import EMPTY, HIDDEN, NUM_ACTIONS
 from rusol_env.episode import count_legal, nth_legal
 from rusol_env.planner import NO_POSITION, OTHER_RULES, Memory, begin, narrow, new_memory, weigh
 from rusol_env.rules import CLASSIC, FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules, rules_named
-from rusol_env.solver import check_time_limit, joins_last
+from rusol_env.search import joins_last
+from rusol_env.solver import check_time_limit
 
 DEFAULT_SAMPLES: Final = 50
 # After so many a time limit and Ctrl-C are heard.
