@@ -37,7 +37,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "deadlock": set(),
         "search": {"deadlock"},
         "solver": {"deadlock", "game", "search"},
-        "planner": {"deadlock", "solver"},
+        "planner": {"deadlock", "search"},
     },
     {"env": set(), "vector": {"env"}, "analysis": set()},
     {
