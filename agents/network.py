@@ -1,0 +1,104 @@
+"""The structured network of `rusol_env.network` in PyTorch, as a policy for Stable-Baselines3 and sb3-contrib."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import torch
+from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import Tensor, nn
+
+from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
+from rusol_env.engine import NUM_ACTIONS
+from rusol_env.network import (
+    NUM_CONCERNED,
+    NUM_MOVE_FEATURES,
+    NUM_NEIGHBOURS,
+    NUM_RELATIONS,
+    NUM_SPECIALS,
+    inputs,
+)
+from rusol_env.observe import NUM_FEATURES
+
+
+class StructuredNetwork(BaseFeaturesExtractor):
+    """A row for each card, mixed with the rows it has to do with; the legal moves weighed by the rows they concern.
+
+    Its output, (N, 416 + width), is what each action is worth (0 where it is illegal) and a summary of the position.
+    """
+
+    def __init__(self, observation_space: gymnasium.Space[Any], width: int = 32, layers: int = 1, hidden: int = 64):
+        super().__init__(observation_space, NUM_ACTIONS + hidden)
+        self.width, self.hidden = width, hidden
+        self.encode = nn.Linear(NUM_FEATURES + NUM_RELATIONS, width)
+        self.card = nn.Parameter(torch.randn(NUM_CARDS, width) * 0.1)
+        self.special = nn.Parameter(torch.randn(NUM_SPECIALS, width) * 0.1)
+        # a row itself, its neighbours, the means of the next higher and lower rank, and of all cards
+        self.mix = nn.ModuleList(nn.Linear((NUM_NEIGHBOURS + 4) * width, width) for _ in range(layers))
+        self.summary = nn.Linear(2 * width, hidden)
+        self.weigh = nn.Linear(NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, hidden)
+        self.worth = nn.Linear(hidden, 1)
+        with torch.no_grad():
+            self.worth.weight.mul_(0.1)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        found = inputs(observations.detach().cpu().numpy())
+        device = observations.device
+        features, neighbours, games, actions, concerned, moves = (torch.from_numpy(a).to(device) for a in found)
+        number = len(features)
+        flat = neighbours.view(-1)
+        rows = torch.relu(self.encode(features) + self.card)
+        for mix in self.mix:
+            near = torch.cat([rows.view(-1, self.width), self.special]).index_select(0, flat)
+            ranks = rows.view(number, NUM_SUITS, NUM_RANKS, self.width).mean(1)
+            none = ranks.new_zeros(number, 1, self.width)
+            higher, lower = torch.cat([ranks[:, 1:], none], 1), torch.cat([none, ranks[:, :-1]], 1)
+            around = torch.cat([higher, lower, rows.mean(1, keepdim=True).expand(-1, NUM_RANKS, -1)], 2)
+            around = around.unsqueeze(1).expand(-1, NUM_SUITS, -1, -1).reshape(number, NUM_CARDS, -1)
+            rows = rows + torch.relu(mix(torch.cat([rows, near.view(number, NUM_CARDS, -1), around], 2)))
+        summary = torch.relu(self.summary(torch.cat([rows.mean(1), rows.amax(1)], 1)))
+        table = torch.cat([rows.view(-1, self.width), self.special])
+        asked = torch.cat(
+            [table.index_select(0, concerned.view(-1)).view(len(moves), -1), moves, summary.index_select(0, games)], 1
+        )
+        worth = self.worth(torch.relu(self.weigh(asked))).squeeze(1)
+        logits = worth.new_zeros(number * NUM_ACTIONS).index_copy(0, games * NUM_ACTIONS + actions, worth)
+        return torch.cat([logits.view(number, NUM_ACTIONS), summary], 1)
+
+
+class _Split(nn.Module):
+    """Parts the network's output into what the actor and what the critic gets."""
+
+    def __init__(self, hidden: int):
+        super().__init__()
+        self.latent_dim_pi, self.latent_dim_vf = NUM_ACTIONS, hidden
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        return self.forward_actor(features), self.forward_critic(features)
+
+    def forward_actor(self, features: Tensor) -> Tensor:
+        return features[:, :NUM_ACTIONS]
+
+    def forward_critic(self, features: Tensor) -> Tensor:
+        return features[:, NUM_ACTIONS:]
+
+
+class StructuredPolicy(MaskableActorCriticPolicy):
+    """Actor and critic on one `StructuredNetwork`, whose arguments are ``features_extractor_kwargs``."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        kwargs.setdefault("features_extractor_class", StructuredNetwork)
+        super().__init__(*args, **kwargs)
+
+    def _build(self, lr_schedule: Any) -> None:
+        hidden = self.features_dim - NUM_ACTIONS
+        self.mlp_extractor = _Split(hidden)
+        self.action_net = nn.Identity()
+        self.value_net = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
+        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+
+def export(model: Any, path: Any, card: dict[str, Any]) -> None:
+    path.write_bytes(b"stub")
