@@ -33,7 +33,7 @@ from rusol_env.policies import GreedyPolicy, PlannerPolicy, Policy, RandomPolicy
 from rusol_env.record import Record, Recorder, Step
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
 from rusol_env.solve_many import Verdicts, solve_many
-from rusol_env.solver import Solution, Solver, solve
+from rusol_env.solver import Solution, Solver, WinnableDeals, solve
 from rusol_env.vector import RussianSolitaireVectorEnv
 
 __all__ = [
@@ -68,6 +68,7 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Visible",
+    "WinnableDeals",
     "arrangement",
     "compare",
     "deal_arrangement",

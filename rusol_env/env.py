@@ -7,7 +7,7 @@ import math
 import operator
 import secrets
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cache
 from typing import Any, ClassVar, Final, SupportsIndex, TypeVar
@@ -145,6 +145,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     deals the next one. `reset(options={"code": ...})`, `{"deal_number": ...}` or `{"columns": ...}`
     starts an exact deal. With `deals=` resets walk through those deals in order, and round again;
     a seed starts the walk anew. (Each sub-environment of a vector environment walks through all of them.)
+    `deals=` may also be an iterator without end, such as `rusol_env.WinnableDeals`: each reset takes its next
+    deal, and a seed does not start it anew.
 
     ## Rewards
 
@@ -183,7 +185,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         max_steps=500,          # truncate after so many steps (make's max_episode_steps can only shorten that)
         illegal_reward=0.0,     # the reward of an illegal action
         split="train",          # which deals are drawn: "train" or "eval"
-        deals=None,             # a sequence of deals, or a suite, to walk through instead
+        deals=None,             # a sequence of deals, a suite, or an endless iterator, to walk through instead
         render_mode=None,       # None, "ansi" (text), "rgb_array" or "human" (pixels and a window, extra [render])
         four_colours=False,     # pictures with a colour for each suit instead of black and red
     )
@@ -211,7 +213,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         max_steps: int = DEFAULT_MAX_STEPS,
         illegal_reward: float = 0.0,
         split: str = "train",
-        deals: Sequence[Deal] | Suite | None = None,
+        deals: Sequence[Deal] | Suite | Iterator[Deal] | None = None,
         render_mode: str | None = None,
         four_colours: bool = False,
     ) -> None:
@@ -291,7 +293,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
             if self.deals is None:
                 fixed = draw_deal(self._stream, 0, self._split)
             else:
-                fixed = self.deals[self._next_deal % len(self.deals)]
+                fixed = deal_at(self.deals, self._next_deal, self.rules)
                 self._next_deal += 1
         if isinstance(fixed, Arrangement):
             engine.arrange(self._row, fixed)
@@ -489,9 +491,29 @@ def read_options(options: dict[str, Any] | None, rules: Rules) -> int | Arrangem
             return read_deal(value, rules) if isinstance(value, Arrangement) else arrangement(value)
 
 
-def _read_deals(deals: Sequence[Deal] | Suite, rules: Rules) -> Sequence[int | Arrangement]:
+def deal_at(deals: Sequence[int | Arrangement] | Iterator[Deal], place: int, rules: Rules) -> int | Arrangement:
+    """The deal at `place` of a walk that goes round; of an iterator, its next.
+
+    Raises:
+        ValueError: the iterator has ended, or gave what is no deal.
+    """
+    if not isinstance(deals, Iterator):
+        return deals[place % len(deals)]
+    try:
+        return read_deal(next(deals), rules)
+    except StopIteration:
+        raise ValueError(
+            "deals is an iterator that has ended: give one without end, or a sequence of deals to walk through"
+        ) from None
+
+
+def _read_deals(
+    deals: Sequence[Deal] | Suite | Iterator[Deal], rules: Rules
+) -> Sequence[int | Arrangement] | Iterator[Deal]:
     if isinstance(deals, Suite):
         return deals.numbers
+    if isinstance(deals, Iterator):
+        return deals
     if isinstance(deals, (str, bytes)) or not isinstance(deals, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ValueError(f"deals is {deals!r}: give a sequence of deals, as in deals=rusol_env.suite('first-1000')")
     read = [read_deal(deal, rules) for deal in deals]

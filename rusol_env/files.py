@@ -36,8 +36,12 @@ def write_whole(path: Path, data: bytes, *, replace: bool = True) -> None:
 
 
 @contextmanager
-def only_user(folder: Path) -> Generator[None]:
+def only_user(folder: Path, option: str = "--data") -> Generator[None]:
     """Use a folder alone: while this lasts, nobody else who asks gets it. A program that is killed lets go.
+
+    Args:
+        folder: made if it is not there.
+        option: of the command line, which chooses another.
 
     Raises:
         OSError: another program uses it, or it cannot be made.
@@ -51,5 +55,5 @@ def only_user(folder: Path) -> Generator[None]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise OSError(f"another rusol uses {folder}: end it, or choose another folder with --data") from error
+                raise OSError(f"another rusol uses {folder}: end it, or choose another folder with {option}") from error
         yield

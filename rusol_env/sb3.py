@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -35,7 +35,7 @@ class SB3VecEnv(VecEnv):
             rules: as for `RussianSolitaireEnv`.
             seed: of the first reset: game i draws its deals from the stream of ``seed + i``.
             options: the other arguments of `RussianSolitaireVectorEnv`, save ``autoreset_mode``, ``copy`` (learners
-                keep what they are handed), ``render_mode`` and ``deals``.
+                keep what they are handed) and ``render_mode``; ``deals`` must be an iterator without end.
 
         Raises:
             ValueError: an argument has no valid value, or is one of those.
@@ -43,10 +43,11 @@ class SB3VecEnv(VecEnv):
         for name in ("autoreset_mode", "copy", "render_mode"):
             if name in options:
                 raise ValueError(f"{name}= is not for SB3VecEnv: learners need it as it is")
-        if options.get("deals") is not None:
+        if not isinstance(options.get("deals"), Iterator | None):
             raise ValueError(
-                "deals= is not for SB3VecEnv: games with no deal left would keep SB3's evaluation waiting for ever; "
-                "use split='eval' and a seed there, and rusol_env.evaluate to play each of a suite's deals once"
+                "deals= is not for SB3VecEnv, save an endless iterator: games with no deal left would keep SB3's "
+                "evaluation waiting for ever; use split='eval' and a seed there, and rusol_env.evaluate to play each "
+                "of a suite's deals once"
             )
         self.games = RussianSolitaireVectorEnv(num_envs, rules, autoreset_mode="SameStep", **options)
         spaces: tuple[Any, Any] = (self.games.single.observation_space, self.games.single.action_space)

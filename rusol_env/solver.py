@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,7 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rusol_env.deadlock import is_lost_by_cases
-from rusol_env.deals import Arrangement, check_whole, deal_arrangement, decode_code, read_deal
+from rusol_env.deals import (
+    Arrangement,
+    Split,
+    check_seed,
+    check_whole,
+    deal_arrangement,
+    decode_code,
+    draw_deal,
+    read_deal,
+)
 from rusol_env.engine import arrange
 from rusol_env.game import Game, Move, decode_action
 from rusol_env.labels import Verdict
@@ -54,6 +65,8 @@ _TRIES_SHARE: Final = 4
 _TRIES_MOST: Final = 1_000_000
 _TRIES_A_SLICE: Final = 50
 _NODES_A_SLICE: Final = 20_000
+# Deals that `WinnableDeals` solves at once.
+_DEALS_A_SLICE: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +240,37 @@ def solve(
         elif isinstance(position, str):
             rules, _ = decode_code(position)
     return Solver(rules, take_back=take_back).solve(position, node_limit=node_limit, time_limit=time_limit)
+
+
+class WinnableDeals(Iterator[int]):
+    """Deals of the training split that can be won, for ever: for ``deals=`` of an environment.
+
+    They are drawn as a game draws them from the stream of `seed`; those that the solver does not prove winnable are
+    left out. Most deals of Classic cannot be won, and have little to teach.
+    """
+
+    def __init__(self, rules: str | Rules = CLASSIC, seed: int = 0, *, node_limit: int = DEFAULT_NODE_LIMIT) -> None:
+        """
+        Args:
+            rules: a rule set or its name.
+            seed: 0 to 2^64 - 1; the same seed gives the same deals.
+            node_limit: a deal is left out that takes a longer search.
+
+        Raises:
+            ValueError: an argument is not valid.
+        """
+        self._solver = Solver(rules)
+        self._node_limit = check_whole("node_limit", node_limit, 1)
+        # uint64 (1,): the state of the stream
+        self._stream = np.array([check_seed(seed)], np.uint64)
+        self._ready: deque[int] = deque()
+
+    def __next__(self) -> int:
+        while not self._ready:
+            numbers = np.array([draw_deal(self._stream, 0, int(Split.TRAIN)) for _ in range(_DEALS_A_SLICE)], np.int64)
+            verdicts, _, _ = self._solver.solve_deals(numbers, node_limit=self._node_limit)
+            self._ready.extend(numbers[verdicts == Verdict.WINNABLE].tolist())
+        return self._ready.popleft()
 
 
 _VERDICTS: Final = {

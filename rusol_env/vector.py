@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
 from queue import SimpleQueue
@@ -34,7 +35,7 @@ from rusol_env.deals import (
     write_code,
 )
 from rusol_env.engine import MAX_LEGAL, MOVES, NUM_ACTIONS, NUM_CARDS, SCORE
-from rusol_env.env import RENDER_FPS, RussianSolitaireEnv, draw, flag, picture, read_options, refusal
+from rusol_env.env import RENDER_FPS, RussianSolitaireEnv, deal_at, draw, flag, picture, read_options, refusal
 from rusol_env.episode import IGNORED, REFUSED, fill_mask, mark, try_action
 from rusol_env.observe import (
     Observation,
@@ -211,7 +212,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
     dealt exactly once, however long its game. ``infos["deal_index"]``, int64 (N,), is its place in `deals`. When none
     is left, a game that would begin stands at an empty table instead: its deal index is -1, nothing ends or is earned
     there, and actions are ignored. `finished` turns True with the end of the last episode. Each game's outcome
-    counts once if it is taken where its episode ends, by its deal index::
+    counts once if it is taken where its episode ends, by its deal index. (An endless iterator as ``deals=`` never
+    leaves a table empty, and a reset goes on with it.)::
 
         env = RussianSolitaireVectorEnv(64, deals=rusol_env.suite("first-1000"))
         won = np.zeros(1000, bool)
@@ -326,9 +328,11 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
 
     @property
     def finished(self) -> bool:
-        """Whether each of the `deals` was dealt and its episode has ended; never True without `deals`."""
+        """Whether each of the `deals` was dealt and its episode has ended; never True without, or with endless ones."""
         deals = self.single.deals
-        return deals is not None and self._dealt == len(deals) and bool((self._over | self._empty).all())
+        if deals is None or isinstance(deals, Iterator):
+            return False
+        return self._dealt == len(deals) and bool((self._over | self._empty).all())
 
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
@@ -570,8 +574,8 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
         if deals is None:
             return
         for i in np.flatnonzero(which).tolist():
-            left = self._dealt < len(deals)
-            self._give(i, deals[self._dealt] if left else None)
+            left = isinstance(deals, Iterator) or self._dealt < len(deals)
+            self._give(i, deal_at(deals, self._dealt, self.single.rules) if left else None)
             self._places[i] = self._dealt if left else -1
             self._empty[i] = not left
             self._dealt += left

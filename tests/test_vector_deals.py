@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -177,3 +178,41 @@ def test_evaluate_plays_a_game_alike_in_a_short_and_a_long_suite() -> None:
     np.testing.assert_array_equal(short.scores, long.scores[:100])
     np.testing.assert_array_equal(short.steps, long.steps[:100])
     np.testing.assert_array_equal(short.truncated, long.truncated[:100])
+
+
+def test_winnable_deals_are_those_of_the_stream_that_the_solver_wins() -> None:
+    drawn = RussianSolitaireVectorEnv(1, observation="board", autoreset_mode="Disabled")
+    numbers: list[int] = []
+    for at in range(300):
+        _, infos = drawn.reset(seed=7 if at == 0 else None)
+        numbers.append(int(infos["deal_number"][0]))
+    won = [number for number in numbers if rusol_env.solve(number).verdict is rusol_env.Verdict.WINNABLE]
+    assert len(won) > 5
+    assert list(islice(rusol_env.WinnableDeals("classic", seed=7), len(won))) == won
+    assert all(not rusol_env.encode_code(number, "classic").startswith("RU1-C-A") for number in won)
+
+
+def test_an_endless_iterator_is_walked_through_by_the_batch_and_never_finished() -> None:
+    near = rusol_env.Arrangement(((12,), (25,), (38,), (51,), (), (), ()), (0,) * 7)
+    env = RussianSolitaireVectorEnv(3, "relaxed", deals=cycle([5, near, 6]), observation="board", max_steps=4)
+    dealt: list[int] = []
+    observations, infos = env.reset(seed=0)
+    dealt += infos["deal_number"].tolist()
+    for _ in range(20):
+        begins = env._over.copy()  # pyright: ignore[reportPrivateUsage]
+        observations, _, _, _, infos = env.step(first_legal(env))
+        dealt += infos["deal_number"][begins].tolist()
+        assert not env.finished
+        assert ((observations[:, :7] >= 0).any(axis=(1, 2)) | infos["is_success"]).all()
+    assert len(dealt) > 9
+    assert dealt == [(5, -1, 6)[at % 3] for at in range(len(dealt))]
+
+
+def test_a_single_environment_takes_the_next_of_an_iterator_at_each_reset() -> None:
+    env = RussianSolitaireEnv(deals=iter([3, 1]), observation="board")
+    assert [env.reset(seed=seed)[1]["deal_number"] for seed in (0, 0)] == [3, 1]
+    with pytest.raises(ValueError, match="has ended: give one without end"):
+        env.reset()
+    env = RussianSolitaireEnv(deals=iter([1.5]))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=r"1\.5 is not a deal"):
+        env.reset()
