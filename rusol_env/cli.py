@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from contextlib import nullcontext, suppress
+from dataclasses import asdict
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -38,11 +40,13 @@ from rusol_env.evaluate import (
     summary_path,
     versions,
 )
-from rusol_env.files import only_user, write_whole
+from rusol_env.files import RunsCodeWarning, only_user, write_whole
 from rusol_env.game import Game
 from rusol_env.labels import Verdict
+from rusol_env.model_card import ModelCard
+from rusol_env.models import ACCEPTED, PPO, policy_named, shipped
 from rusol_env.observe import Visible
-from rusol_env.policies import DEFAULT_SAMPLES, POLICIES, policy_named
+from rusol_env.policies import DEFAULT_SAMPLES, POLICIES
 from rusol_env.record import Record, Recorder, record_name
 from rusol_env.render import ansi
 from rusol_env.replay import document as replay_document
@@ -127,7 +131,7 @@ def show_deal(
 
 @app.command("evaluate")
 def evaluate_policy(
-    policy: Annotated[str, typer.Option(help=f"The policy: {', '.join(POLICIES)}.")] = "greedy",
+    policy: Annotated[str, typer.Option(help=f"The policy: {ACCEPTED}.")] = "greedy",
     rules: Annotated[
         list[str] | None,
         typer.Option(help=f"The rule set: {', '.join(VARIANTS)}; give it again for more rows.", show_default="classic"),
@@ -165,6 +169,12 @@ def evaluate_policy(
     threads: Annotated[
         int | None, typer.Option(help="planner: threads that share the games (1).", show_default=False)
     ] = None,
+    only_legal: Annotated[
+        bool,
+        typer.Option(
+            "--only-legal", help="A .zip whose model knows no masks: play the best legal action, not the best of all."
+        ),
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help='Print one JSON document ({"results": […]} for several rule sets).'),
@@ -177,14 +187,12 @@ def evaluate_policy(
         raise ValueError("name the deals in one way: --deals N or --suite NAME")
     named = suite_name or f"first-{check_whole('--deals', 1000 if deals is None else deals, 1)}"
     suites = {rule_set: suite(named, rule_set) for rule_set in chosen}
-    players = {
-        rule_set: policy_named(policy, rules=rule_set, samples=samples, time_limit=time_limit, threads=threads)
-        for rule_set in chosen
-    }
     check_seed(seed)
     check_whole("--max-steps", max_steps, 1)
     if table_format not in FORMATS:
         raise ValueError(f"unknown format {table_format!r}: use one of {', '.join(FORMATS)}")
+    options = {"samples": samples, "time_limit": time_limit, "threads": threads, "only_legal": only_legal or None}
+    players = {rule_set: policy_named(policy, rules=rule_set, **options) for rule_set in chosen}
     found: dict[Rules, dict[str, Any]] = {}
     if out is not None:
         prepare_folder(out, table_format)
@@ -277,6 +285,45 @@ def _results_table(summaries: list[dict[str, Any]]) -> Table:
             f"{row['games_per_second']:,.0f}",
         )
     return table
+
+
+@app.command("policies")
+def list_policies(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, with the cards whole.")] = False,
+) -> None:
+    """List the policies that come with rusol, and how the trained ones were made and play."""
+    cards = [ModelCard.load(weights.with_suffix(".json")) for weights in shipped().values()]
+    built_in = [
+        {"name": name, "observation": policy.observation, "what": (policy.__doc__ or "").partition("\n")[0]}
+        for name, policy in POLICIES.items()
+    ]
+    if as_json:
+        _print_json({"policies": built_in, "trained": [asdict(card) for card in cards]})
+        return
+    for entry in built_in:
+        typer.echo(f"{entry['name']:<8}  {entry['what']}")
+    if not cards:
+        typer.echo(f"{PPO:<8}  No trained network comes with this rusol-env.")
+        return
+    typer.echo(f"{PPO:<8}  A trained network for each of the rule sets {', '.join(card.rules for card in cards)}.\n")
+    table = _tight_table("trained networks, by their cards")
+    for heading in ("name", "rules", "suite", "wins", "95 % CI", "of winnable", "score", "steps trained", "hours"):
+        table.add_column(heading, justify="left" if heading in ("name", "rules", "suite") else "right", no_wrap=True)
+    for card in cards:
+        found = card.results
+        low, high = found["win_rate_ci95"]
+        table.add_row(
+            card.name,
+            card.rules,
+            found["suite"],
+            f"{found['wins']:,}",
+            f"{low:.1%}–{high:.1%}",
+            "" if found["wins_of_winnable"] is None else f"{found['wins_of_winnable']:.1%}",
+            f"{found['mean_score']:.1f}",
+            f"{card.steps:,}",
+            f"{card.hours:.1f}",
+        )
+    _print_table(table)
 
 
 @app.command("bench")
@@ -496,14 +543,23 @@ def play_game(
     data: Annotated[
         Path | None, typer.Option(help="The folder that keeps the game and the records.", show_default="the user's own")
     ] = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(
+            help="A model, by its path, that can play and give hints besides the policies that come with rusol.",
+            show_default=False,
+        ),
+    ] = None,
     browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Play in the browser, or with --terminal here."""
     if not 0 <= port < 1 << 16:
         raise ValueError(f"--port is {port}: it must be a whole number from 0 to {(1 << 16) - 1}")
     folder = data or Path(typer.get_app_dir("rusol"))
+    # Those that come with the package are there without being asked for.
+    guest = None if policy is None or policy in (*POLICIES, PPO) else policy_named(policy)
     with only_user(folder):
-        table = CardTable(folder)
+        table = CardTable(folder, guest)
         if code is not None or rules is not None:
             table.new(rules, code)
         if terminal:
@@ -558,7 +614,7 @@ def replay_game(
 @app.command("compare")
 def compare_rules(
     policy: Annotated[
-        str, typer.Option(help=f"The policy: {', '.join(POLICIES)}; or solver, for what can be won at all.")
+        str, typer.Option(help=f"The policy: {ACCEPTED}; or solver, for what can be won at all.")
     ] = "greedy",
     rules: Annotated[
         list[str] | None,
@@ -639,7 +695,10 @@ def main(arguments: list[str] | None = None) -> int:
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         # Commands return None; where Typer hands back a number it is an exit code, 130 for Ctrl-C.
-        code: int | None = app(arguments or ["--help"], prog_name="rusol", standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", RunsCodeWarning)
+            warnings.showwarning = _show_warning
+            code: int | None = app(arguments or ["--help"], prog_name="rusol", standalone_mode=False)
         if code == _INTERRUPTED:
             raise KeyboardInterrupt
         sys.stdout.flush()
@@ -655,6 +714,12 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         return _refuse(str(error))
     return 0
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+    """In place of `warnings.showwarning`: a user of the command is told what, not where in the program."""
+    kind = "" if issubclass(category, RunsCodeWarning) else f"{category.__name__}: "
+    print(f"rusol: {kind}{' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _refuse(message: str) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rusol_env.deals import Suite, check_seed, check_whole, is_whole, suite
 from rusol_env.env import DEFAULT_MAX_STEPS
 from rusol_env.evaluate import evaluate, versions, wilson_interval
-from rusol_env.policies import Policy, policy_named
+from rusol_env.models import as_policy, check_policy
 from rusol_env.rules import VARIANTS, Rules, rules_named
 from rusol_env.solver import DEFAULT_NODE_LIMIT, Solver, Verdict
 
@@ -247,7 +247,7 @@ class Comparison:
 
 
 def compare(
-    policy: Policy | str,
+    policy: Any,
     deals: Suite | str | int = 1000,
     rules: Iterable[str | Rules] = ("classic", "relaxed"),
     *,
@@ -259,7 +259,8 @@ def compare(
     """Play, or solve, the same deals under each rule set, without taking cards back.
 
     Args:
-        policy: a `Policy`, the name of one, or ``"solver"``: then a deal is won if it can be won at all.
+        policy: what `evaluate` takes, or ``"solver"``: then a deal is won if it can be won at all. A name or path is
+            read anew for each rule set.
         deals: a suite or its name, or N for ``first-N``.
         rules: two rule sets or more, or their names; compared in the order of `VARIANTS`.
         seed: what a policy's chance is drawn from, as in `evaluate`. The solver has none.
@@ -303,22 +304,25 @@ def compare(
         options += f" --deals {len(deals)}"
         options += "".join(f" --{key.replace('_', '-')} {value}" for key, value in settings.items())
         command = f"rusol compare --policy {policy}{options}"
-    name = policy if isinstance(policy, str) else policy.name
+    name = policy if isinstance(policy, str) else as_policy(policy).name
     return Comparison(name, deals.name, numbers, settings | {"take_back": False}, tuple(outcomes), command)
 
 
-def check_comparison(policy: Policy | str, rules: Iterable[str | Rules]) -> list[Rules]:
+def check_comparison(policy: Any, rules: Iterable[str | Rules]) -> list[Rules]:
     """The rule sets to compare, each once, in the order of `VARIANTS`.
+
+    No model is read.
 
     Raises:
         ValueError: unknown policy or rules, or fewer than two rule sets.
     """
-    if isinstance(policy, str) and policy != SOLVER:
-        try:
-            policy_named(policy)
-        except ValueError as error:
-            raise ValueError(f"{error}, or {SOLVER}") from error
     wanted = {rules_named(name) for name in ([rules] if isinstance(rules, str) else rules)}
+    if isinstance(policy, str) and policy != SOLVER:
+        for rule_set in wanted:
+            try:
+                check_policy(policy, rule_set)
+            except ValueError as error:
+                raise ValueError(f"{error}, or {SOLVER}") from error
     if len(wanted) < 2:
         names = "".join(f" ({rule_set.name})" for rule_set in wanted)
         raise ValueError(f"one rule set{names} is nothing to compare: give two or more of {', '.join(VARIANTS)}")
@@ -330,11 +334,18 @@ def _is_named(deals: Suite) -> bool:
     return deals.name == f"first-{len(deals)}" and list(deals.numbers) == list(range(len(deals)))
 
 
-def _played(
-    policy: Policy | str, rules: Rules, deals: Suite, seed: int, max_steps: int, tell: Callable[[int], None]
-) -> Outcome:
+def _played(policy: Any, rules: Rules, deals: Suite, seed: int, max_steps: int, tell: Callable[[int], None]) -> Outcome:
     result = evaluate(policy, rules, deals, seed=seed, max_steps=max_steps, progress=tell)
-    kept = ("policy_class", "dead_ends", "truncated", "mean_score", "mean_score_se", "mean_steps", "seconds")
+    kept = (
+        "policy_class",
+        "policy_settings",
+        "dead_ends",
+        "truncated",
+        "mean_score",
+        "mean_score_se",
+        "mean_steps",
+        "seconds",
+    )
     details = {key: value for key, value in result.summary().items() if key in kept}
     return Outcome(rules, result.won, np.zeros(len(deals), np.bool_), result.scores, details)
 

@@ -29,8 +29,9 @@ from rusol_env.engine import NUM_ACTIONS
 from rusol_env.env import DEFAULT_MAX_STEPS, option
 from rusol_env.files import write_whole
 from rusol_env.labels import Verdict, labels_of
+from rusol_env.models import as_policy
 from rusol_env.observe import Observation
-from rusol_env.policies import Policy, policy_named
+from rusol_env.policies import Policy
 from rusol_env.rules import CLASSIC, Rules, rules_named
 from rusol_env.vector import RussianSolitaireVectorEnv
 
@@ -166,7 +167,7 @@ def _game_seeds(seed: NDArray[np.uint64], seeds: NDArray[np.uint64]) -> None:
 
 
 def evaluate(
-    policy: Policy | str,
+    policy: Any,
     rules: str | Rules = CLASSIC,
     deals: Suite | Sequence[int | str] | str | int = 1000,
     *,
@@ -181,7 +182,8 @@ def evaluate(
     place in the suite, so a game is played alike in ``first-100`` and in ``first-10000``.
 
     Args:
-        policy: a `Policy`, or the name of one.
+        policy: a `Policy`, the name of one or the path of a model, a function, or a model of Stable-Baselines3: see
+            `rusol_env.models.as_policy`.
         rules: a rule set or its name.
         deals: a suite or its name, N for ``first-N``, or a sequence of deal numbers or codes.
         seed: what the policy's chance is drawn from, 0 to 2^64 - 1.
@@ -189,16 +191,16 @@ def evaluate(
         progress: called now and then with the number of games finished.
         watch: called with each legal step of the batch, such as a `rusol_env.record.Recorder`.
 
+    Warns:
+        RunsCodeWarning: the policy is the path of a ``.zip``.
+
     Raises:
         ValueError: an argument is not valid, or the policy returned something that is no batch of actions.
     """
     rules = rules_named(rules)
     seed = check_seed(seed)
     max_steps = check_whole("max_steps", max_steps, 1)
-    if isinstance(policy, str):
-        policy = policy_named(policy, seed, rules)
-    if not isinstance(policy, Policy):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ValueError(f"{policy!r} is not a policy: give the name of one, or an instance of a rusol_env.Policy")
+    policy = as_policy(policy, seed, rules)
     deals = read_suite(deals, rules)
     name, numbers = deals.name, np.array(deals.numbers, np.int64)
     kind = option("observation", policy.observation, Observation)

@@ -8,6 +8,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
+class RunsCodeWarning(UserWarning):
+    """A file is about to be read that can run code, since it holds pickles: one must trust whoever made it."""
+
+
 def write_whole(path: Path, data: bytes, *, replace: bool = True) -> None:
     """Write a file so that it is there whole or not at all: beside it, to the disk, then renamed.
 

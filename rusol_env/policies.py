@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,8 @@ class Policy(ABC):
     Implement `act`; set `observation` to the kind of observation it wants (``"cards"`` or ``"board"``).
     """
 
-    name: ClassVar[str] = "policy"
-    observation: ClassVar[str] = "cards"
+    name: str = "policy"
+    observation: str = "cards"
 
     @abstractmethod
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
@@ -130,8 +130,8 @@ def sample_legal(masks: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np
     return actions
 
 
-class _SeededPolicy(Policy):
-    """A compiled policy with one random stream for each place of the batch.
+class SeededPolicy(Policy):
+    """A policy with one random stream for each place of the batch.
 
     `seed` (0 to 2^64 - 1) is what the streams come from until `begin` gives a game its own, as `evaluate` does.
     """
@@ -140,10 +140,6 @@ class _SeededPolicy(Policy):
         self.seed: Final = check_seed(seed)
         # uint64 (N,): the streams' states; places that no game began in are seeded from `seed`
         self._streams: NDArray[np.uint64] = np.empty(0, np.uint64)
-        # Compile now, so that no time measured later has it in it.
-        self.act(
-            np.empty((0, NUM_COLUMNS + 1, NUM_CARDS), np.int8), np.empty((0, NUM_CARDS * NUM_DESTINATIONS), np.int8)
-        )
 
     def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         if len(slots):
@@ -151,6 +147,7 @@ class _SeededPolicy(Policy):
             self._streams[slots] = seeds
 
     def _grow(self, number: int) -> NDArray[np.uint64]:
+        """The streams of the first `number` places, uint64 (number,), to be moved on in place."""
         have = len(self._streams)
         if number > have:
             start = int(mix(np.uint64(self.seed)))
@@ -159,7 +156,18 @@ class _SeededPolicy(Policy):
         return self._streams[:number]
 
 
-class RandomPolicy(_SeededPolicy):
+class _CompiledPolicy(SeededPolicy):
+    """One whose `act` runs in kernels."""
+
+    def __init__(self, seed: int = 0) -> None:
+        super().__init__(seed)
+        # Compile now, so that no time measured later has it in it.
+        self.act(
+            np.empty((0, NUM_COLUMNS + 1, NUM_CARDS), np.int8), np.empty((0, NUM_CARDS * NUM_DESTINATIONS), np.int8)
+        )
+
+
+class RandomPolicy(_CompiledPolicy):
     """Plays any legal action, each equally likely."""
 
     name = "random"
@@ -281,7 +289,7 @@ def _greedy(
     return -1
 
 
-class GreedyPolicy(_SeededPolicy):
+class GreedyPolicy(_CompiledPolicy):
     """A simple player that looks one move ahead, at what it can see.
 
     A foundation move is *safe*, and comes first, when no lower card that is still out could want to lie
@@ -303,7 +311,7 @@ class GreedyPolicy(_SeededPolicy):
         return actions
 
 
-class PlannerPolicy(_SeededPolicy):
+class PlannerPolicy(_CompiledPolicy):
     """Looks ahead: draws ways in which the face-down cards may lie, and asks the solver of each move in each of them.
 
     The moves after which most of them can still be won are the best, see `rusol_env.planner`; of these, greedy's
@@ -413,26 +421,4 @@ class PlannerPolicy(_SeededPolicy):
 POLICIES: Final[dict[str, Callable[..., Policy]]] = {
     policy.name: policy for policy in (RandomPolicy, GreedyPolicy, PlannerPolicy)
 }
-
-
-def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **options: Any) -> Policy:
-    """The policy of that name, for games of `rules`.
-
-    Args:
-        name: one of `POLICIES`.
-        seed: what its chance is drawn from.
-        rules: the rule set of the games, or its name; planner needs to know it.
-        options: of `PlannerPolicy`; None is as if it was not given.
-
-    Raises:
-        ValueError: there is none, the message lists those that are; or it has no such option.
-    """
-    make = POLICIES.get(name)
-    if make is None:
-        raise ValueError(f"unknown policy {name!r}: use one of {', '.join(POLICIES)}")
-    options = {option: value for option, value in options.items() if value is not None}
-    if make is PlannerPolicy:
-        return PlannerPolicy(seed, rules, **options)
-    if options:
-        raise ValueError(f"policy {name} has no {' or '.join(options)}: that is of {PlannerPolicy.name}")
-    return make(seed)
+"""The built-in policies; `rusol_env.models` knows those that are read from files too."""

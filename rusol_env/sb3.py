@@ -1,20 +1,42 @@
-"""`SB3VecEnv`: the native vector environment as Stable-Baselines3 takes it (extra ``[agents]``)."""
+"""Stable-Baselines3 and sb3-contrib (extra ``[agents]``): the games as they take them, their models as policies."""
 
 from __future__ import annotations
 
+import json
 import time
+import warnings
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, cast
+from hashlib import sha256
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, cast
 
 import numpy as np
+import torch
+from gymnasium.spaces import Discrete
 from numpy.typing import NDArray
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
-from rusol_env.deals import check_seed
+from rusol_env.deals import check_seed, next_below
+from rusol_env.engine import NUM_ACTIONS
+from rusol_env.files import RunsCodeWarning
+from rusol_env.observe import Observation, observation_space
+from rusol_env.policies import SeededPolicy
 from rusol_env.rules import CLASSIC, Rules
 from rusol_env.vector import RussianSolitaireVectorEnv
+
+# The classes whose models are played, and the packages that have them.
+CLASSES: Final = {
+    "MaskablePPO": "sb3_contrib",
+    "PPO": "stable_baselines3",
+    "A2C": "stable_baselines3",
+    "DQN": "stable_baselines3",
+}
+_DRAWS: Final = 1 << 31
 
 
 class SB3VecEnv(VecEnv):
@@ -164,3 +186,195 @@ class SB3VecEnv(VecEnv):
     def env_is_wrapped(self, wrapper_class: type[Any], indices: int | Iterable[int] | None = None) -> list[bool]:
         """True for `Monitor`, whose ``episode`` infos these games give; False for all else."""
         return [wrapper_class is Monitor for _ in self._get_indices(indices)]
+
+
+class SB3Policy(SeededPolicy):
+    """A model of MaskablePPO, PPO, A2C or DQN as a policy; its `observation` is the one that the model was made for.
+
+    MaskablePPO is handed the masks. The others know none: by default they play what they would play, and an illegal
+    action is refused and counted as a step, over and over by a deterministic model, until the game is stopped. That is
+    their honest result. With `only_legal` they play the legal action that they hold best instead.
+
+    A model of ``thoughtful=True`` games with "cards" cannot be told apart from others: it plays blindly here.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        name: str | None = None,
+        deterministic: bool = True,
+        only_legal: bool = False,
+        seed: int = 0,
+    ) -> None:
+        """
+        Args:
+            model: the model.
+            name: of the policy; by default the model's class in lower case.
+            deterministic: play the action with the highest probability or value; if not, draw one by its probability.
+            only_legal: of a model without masks, leave illegal actions out.
+            seed: what actions are drawn from, if they are.
+
+        Raises:
+            ValueError: no model of these classes, or one of other observations or actions; or `deterministic` is off
+                for DQN, which has no probabilities.
+        """
+        super().__init__(seed)
+        self.kind: Final = _class_of(model)
+        self.model: Final = model
+        self.observation = _observation_of(model)
+        if model.action_space != Discrete(NUM_ACTIONS):
+            raise ValueError(f"the model's actions are {model.action_space}: they must be Discrete({NUM_ACTIONS})")
+        if self.kind == "DQN" and not deterministic:
+            raise ValueError("DQN has values and no probabilities to draw actions by: leave deterministic on")
+        self.name = name or self.kind.lower()
+        self.deterministic: Final = deterministic
+        self.only_legal: Final = only_legal or self.kind == "MaskablePPO"
+        self._read_from: dict[str, str] = {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "model": self.kind,
+            "deterministic": self.deterministic,
+            "only_legal": self.only_legal,
+            **self._read_from,
+        }
+
+    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        scores = self._scores(observations, masks)
+        if self.deterministic:
+            return scores.argmax(axis=1)
+        edges = _softmax(scores).cumsum(axis=1)
+        streams = self._grow(len(masks))
+        draws = np.array([next_below(streams, i, _DRAWS) for i in range(len(masks))]) / _DRAWS
+        return (edges > (draws * edges[:, -1])[:, None]).argmax(axis=1)
+
+    def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]] | None:
+        """The model's distribution, floats (N, 416), of which a deterministic policy takes the peak; None for DQN."""
+        return None if self.kind == "DQN" else _softmax(self._scores(observations, masks))
+
+    def _scores(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.float64]:
+        """Log-probabilities or values of the actions, float64 (N, 416); -inf for those that are left out."""
+        policy = self.model.policy
+        policy.set_training_mode(False)
+        with torch.no_grad():
+            seen, _ = policy.obs_to_tensor(observations)
+            if self.kind == "DQN":
+                found = policy.q_net(seen)
+            else:
+                found = policy.get_distribution(seen).distribution.logits
+        scores: NDArray[np.float64] = found.cpu().numpy().astype(np.float64)
+        if self.only_legal:
+            scores[masks == 0] = -np.inf
+        return scores
+
+    @classmethod
+    def load(cls, path: str | Path, *, device: str = "cpu", name: str | None = None, **options: Any) -> SB3Policy:
+        """Read a model that Stable-Baselines3 saved. **This runs code that the file holds** (cloudpickle).
+
+        What can be told without running any is looked at first: that it is such a file, of which class the model is
+        (from the buffer and the policy that it names, since it does not say), and of which observations and actions.
+
+        Args:
+            path: the file, ``.zip``.
+            device: where it computes, such as ``"cpu"`` or ``"cuda"``.
+            name: of the policy; by default the path.
+            options: the others of `SB3Policy`.
+
+        Warns:
+            RunsCodeWarning: before any of it is run.
+
+        Raises:
+            ValueError: it is damaged, foreign, or of another class or game; the message names the file.
+            OSError: it cannot be read.
+        """
+        path = Path(path)
+        data = path.read_bytes()
+        kind = _look_into(path)
+        warnings.warn(
+            f"reading {path} runs code that it holds, as every saved model of Stable-Baselines3 does: it must be one "
+            "that you trust",
+            RunsCodeWarning,
+            stacklevel=2,
+        )
+        try:
+            model = getattr(import_module(CLASSES[kind]), kind).load(path, device=device)
+        except Exception as error:  # what somebody's pickles raise can be anything
+            raise ValueError(f"{path} could not be read as a model of {kind}: {error!r}") from error
+        try:
+            policy = cls(model, name=name or str(path), **options)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        policy._read_from = {"sha256": sha256(data).hexdigest()}
+        return policy
+
+
+def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _class_of(model: Any) -> str:
+    """Which of `CLASSES` a model is of, or is derived from."""
+    for base in type(model).__mro__:
+        if base.__module__.split(".")[0] == CLASSES.get(base.__name__):
+            return base.__name__
+    raise ValueError(f"a {type(model).__name__} cannot be played: models of {', '.join(CLASSES)} can")
+
+
+def _observation_of(model: Any) -> str:
+    for kind in Observation:
+        if model.observation_space == observation_space(kind, False):
+            return kind.value
+    spaces = " or ".join(f"{kind.value!r}, {observation_space(kind, False)}" for kind in Observation)
+    raise ValueError(f"the model's observations are {model.observation_space}: they must be {spaces}")
+
+
+def _look_into(path: Path) -> str:
+    """Which of `CLASSES` the model in a file is of, told without unpickling.
+
+    Such a file holds ``data``, a JSON object of the model's attributes, where whatever is no plain value is an object
+    of its pickle and some readable attributes.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            bad = archive.testzip()
+            if bad is not None:
+                raise zipfile.BadZipFile(f"its {bad} has a wrong checksum")
+            data: Any = json.loads(archive.read("data")) if "data" in archive.namelist() else None
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, ValueError, NotImplementedError) as error:
+        raise ValueError(f"{path} is damaged, or no saved model of Stable-Baselines3: {error}") from error
+    if not isinstance(data, dict) or "policy_class" not in data or "observation_space" not in data:
+        raise ValueError(f"{path} is no saved model of Stable-Baselines3: there is no data of one in it")
+    told = cast(dict[str, Any], data)
+    module, buffer = _module_in(told, "policy_class"), _module_in(told, "rollout_buffer_class")
+    kind = None
+    if "exploration_rate" in told and "n_quantiles" not in told:
+        kind = "DQN"
+    elif "clip_range" in told and ".recurrent." not in module:
+        kind = "MaskablePPO" if ".maskable." in f"{module} {buffer}" else "PPO"
+    elif "normalize_advantage" in told and "clip_range" not in told and "cg_max_steps" not in told:
+        kind = "A2C"
+    if kind is None:
+        raise ValueError(
+            f"{path} is no model of {', '.join(CLASSES)}: its policy is of {module or 'an unknown module'}"
+        )
+    _check_importable(path, module)
+    return kind
+
+
+def _module_in(data: dict[str, Any], attribute: str) -> str:
+    """The name of the module of a class that is among a saved model's attributes; empty if it is not told."""
+    told = data.get(attribute)
+    return str(cast(dict[str, Any], told).get("__module__", "")) if isinstance(told, dict) else ""
+
+
+def _check_importable(path: Path, module: str) -> None:
+    # A pickle names the modules of its classes; a policy class of one's own is often in none that is installed.
+    package = module.split(".")[0]
+    if package and package != "__main__" and find_spec(package) is None:
+        raise ValueError(
+            f"{path} needs the module {module}, where its policy class is, and there is none here: "
+            "set PYTHONPATH to the folder that has it"
+        )

@@ -19,7 +19,6 @@ from typing import Any, Final, cast
 
 from rusol_env.analysis import analyse, judge
 from rusol_env.game import IllegalMove, Move, NothingToUndo, encode_action
-from rusol_env.policies import POLICIES
 from rusol_env.render import palette_css, sprites, web
 from rusol_env.replay import html as replay_page
 from rusol_env.table import Table
@@ -154,14 +153,14 @@ _CALLS: Final[dict[str, tuple[Callable[[Table, dict[str, Any]], dict[str, Any]],
 def _hint(table: Table, body: dict[str, Any]) -> Callable[[], dict[str, Any]]:
     """The hint that is asked for, as work for another thread: the solver may take seconds."""
     by = _text(body, "by") or ""
-    if by in POLICIES:
+    if by in table.policies:
         move = table.advice(by)
         return lambda: {
             "hint": None if move is None else list(move),
             "sentence": f"{by} finds no move here." if move is None else f"{by.title()} would play {move}.",
         }
     if by != SOLVER:
-        raise _Refused(f"there is no hint by {by!r}: ask for {SOLVER}, {', '.join(POLICIES)}")
+        raise _Refused(f"there is no hint by {by!r}: ask for {SOLVER}, {', '.join(table.policies)}")
     game, version = table.record().game(), table.version
 
     def search() -> dict[str, Any]:

@@ -19,7 +19,8 @@ import numpy as np
 from rusol_env.deals import NUM_DEALS, NUM_EVAL_DEALS, decode_code
 from rusol_env.files import write_whole
 from rusol_env.game import Game, Move, decode_action
-from rusol_env.policies import POLICIES, Policy, policy_named
+from rusol_env.models import policy_named, policy_names
+from rusol_env.policies import Policy
 from rusol_env.record import Record, Step
 from rusol_env.rules import VARIANTS, Rules, rules_named
 
@@ -39,15 +40,20 @@ _GAMES: Final = "games"
 class Table:
     """One game in progress and the options, in a folder."""
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, guest: Policy | None = None) -> None:
         """Go on with the game that `folder` holds, or deal a new one.
 
         A state that cannot be read is put aside under another name, and said so on stderr.
+
+        Args:
+            folder: made if it is not there.
+            guest: a policy that plays and gives hints besides those that come with the package.
 
         Raises:
             OSError: the folder cannot be made or written.
         """
         self.folder = Path(folder)
+        self._guest = guest
         (self.folder / _GAMES).mkdir(parents=True, exist_ok=True)
         self.options = dict(OPTIONS)
         # Counts the changes of the game, so that a window knows whether it shows the latest.
@@ -137,6 +143,11 @@ class Table:
         self.options |= dict(options)
         self._keep()
 
+    @property
+    def policies(self) -> list[str]:
+        """The names of the policies that can be asked for advice under the rules of the game."""
+        return [*policy_names(self.game.rules), *([] if self._guest is None else [self._guest.name])]
+
     def advice(self, name: str) -> Move | None:
         """What the policy of that name would play here; None where it finds no move.
 
@@ -146,7 +157,11 @@ class Table:
             ValueError: there is no such policy.
         """
         rules = self.game.rules
-        policy = self._policies.get((name, rules))
+        # Whoever asks, asks by name: a name that is a path must never make this program read a model.
+        if name not in self.policies:
+            raise ValueError(f"unknown policy {name!r}: use one of {', '.join(self.policies)}")
+        is_guest = self._guest is not None and name == self._guest.name
+        policy = self._guest if is_guest else self._policies.get((name, rules))
         if policy is None:
             policy = self._policies[name, rules] = policy_named(name, secrets.randbits(64), rules)
         if not self.game.legal_moves(take_back=False, idle_moves=False):
@@ -188,7 +203,7 @@ class Table:
             "place": {str(card): move.destination for card in cards if (move := game.double_tap(card)) is not None},
             "last": {"card": line[-1].card, "to": line[-1].destination, "text": str(line[-1])} if line else None,
             "options": self.options,
-            "policies": list(POLICIES),
+            "policies": self.policies,
             "variants": list(VARIANTS),
             "saved": None if self.saved is None else self.saved.name,
         }

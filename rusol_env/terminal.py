@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from rusol_env.analysis import Analysis, judge, summary
 from rusol_env.game import Game, IllegalMove, NothingToUndo, parse_move
-from rusol_env.policies import POLICIES
 from rusol_env.record import Record, Step
 from rusol_env.render import ansi
 from rusol_env.table import Table
@@ -83,8 +82,8 @@ def play_in_terminal(table: Table) -> None:
 
 def _hint(table: Table, by: str) -> str:
     if by and by != "solver":
-        if by not in POLICIES:
-            raise ValueError(f"there is no hint by {by!r}: use solver, {', '.join(POLICIES)}")
+        if by not in table.policies:
+            raise ValueError(f"there is no hint by {by!r}: use solver, {', '.join(table.policies)}")
         move = table.advice(by)
     else:
         found = judge(table.game)

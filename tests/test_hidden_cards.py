@@ -17,7 +17,8 @@ from rusol_env import Arrangement, Game, IllegalMove, RussianSolitaireEnv
 from rusol_env.cards import card_ascii
 from rusol_env.deals import NUM_DEALS, deal_arrangement
 from rusol_env.engine import NUM_ACTIONS
-from rusol_env.policies import POLICIES, policy_named
+from rusol_env.models import policy_named
+from rusol_env.policies import POLICIES
 from rusol_env.rules import DEAL_FACE_DOWN, VARIANTS
 
 

@@ -19,6 +19,7 @@ LAYERS: list[dict[str, set[str]]] = [
     {
         "_jit": set(),
         "files": set(),
+        "model_card": {"files", "rules"},
         "cards": set(),
         "faces": {"cards"},
         "rules": set(),
@@ -42,13 +43,14 @@ LAYERS: list[dict[str, set[str]]] = [
     {"env": set(), "vector": {"env"}, "analysis": set()},
     {
         "policies": set(),
-        "evaluate": {"policies"},
-        "sb3": set(),
+        "sb3": {"policies"},
+        "models": {"policies", "network", "sb3"},
+        "evaluate": {"policies", "models"},
         "bench": {"policies", "evaluate"},
         "solve_many": {"evaluate"},
-        "table": {"policies"},
+        "table": {"policies", "models"},
         "replay": set(),
-        "compare": {"policies", "evaluate"},
+        "compare": {"evaluate", "models"},
         "plot": {"compare"},
         "report": {"evaluate", "compare", "plot"},
     },
@@ -59,13 +61,14 @@ LAYERS: list[dict[str, set[str]]] = [
 # Third-party packages of the core, and the modules that each may be imported in.
 THIRD_PARTY = {
     "numpy": None,
-    "gymnasium": {"observe", "env", "vector", "bench", "__init__"},
+    "gymnasium": {"observe", "env", "vector", "bench", "sb3", "__init__"},
     "numba": {"_jit"},
     "llvmlite": {"_jit"},
     "typer": {"cli"},
     "rich": {"bench", "cli", "report"},
     # Optional: its module is imported by nobody but the user.
     "stable_baselines3": {"sb3"},
+    "torch": {"sb3"},
     # Optional; inside a function only.
     "pysol_cards": {"deals"},
     "pygame": {"raster"},

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 import rusol_env
 from rusol_env import Game, GreedyPolicy, Policy, RandomPolicy, RussianSolitaireEnv, sample_legal
 from rusol_env.engine import NUM_ACTIONS
-from rusol_env.policies import POLICIES, policy_named
+from rusol_env.models import policy_named
+from rusol_env.policies import POLICIES
 
 BOARD = (8, 52)
 
