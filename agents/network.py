@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 import torch
+from safetensors.numpy import save
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, FlattenExtractor
 from torch import Tensor, nn
 
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.engine import NUM_ACTIONS
-from rusol_env.network import (
+from rusol_env.files import write_whole
+from rusol_env.network import FORMAT, MLP, NUM_MIXED, STRUCTURED, Network
+from rusol_env.observe import NUM_FEATURES, Observation, observation_space
+from rusol_env.relations import (
     NUM_CONCERNED,
     NUM_MOVE_FEATURES,
-    NUM_NEIGHBOURS,
     NUM_RELATIONS,
     NUM_SPECIALS,
     inputs,
 )
-from rusol_env.observe import NUM_FEATURES
 
 
 class StructuredNetwork(BaseFeaturesExtractor):
@@ -36,7 +40,7 @@ class StructuredNetwork(BaseFeaturesExtractor):
         self.card = nn.Parameter(torch.randn(NUM_CARDS, width) * 0.1)
         self.special = nn.Parameter(torch.randn(NUM_SPECIALS, width) * 0.1)
         # a row itself, its neighbours, the means of the next higher and lower rank, and of all cards
-        self.mix = nn.ModuleList(nn.Linear((NUM_NEIGHBOURS + 4) * width, width) for _ in range(layers))
+        self.mix = nn.ModuleList(nn.Linear(NUM_MIXED * width, width) for _ in range(layers))
         self.summary = nn.Linear(2 * width, hidden)
         self.weigh = nn.Linear(NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, hidden)
         self.worth = nn.Linear(hidden, 1)
@@ -98,3 +102,35 @@ class StructuredPolicy(MaskableActorCriticPolicy):
         self.action_net = nn.Identity()
         self.value_net = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+
+
+def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
+    """Write the actor of a trained MaskablePPO, with a structured network or an MLP, for `rusol_env.network`.
+
+    Args:
+        model: the model.
+        path: the file, ``.safetensors``; written whole or not at all.
+        told: more metadata, which only people read.
+
+    Raises:
+        ValueError: the network is of another kind.
+        OSError: the file cannot be written.
+    """
+    policy = model.policy
+    kind, activation = STRUCTURED, "relu"
+    if isinstance(policy, StructuredPolicy):
+        tensors = policy.features_extractor.state_dict()
+    else:
+        kind = MLP
+        layers = [*policy.mlp_extractor.policy_net, policy.action_net]
+        linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+        others = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
+        if type(policy.features_extractor) is not FlattenExtractor or not others <= {nn.Tanh, nn.ReLU} or len(others) > 1:
+            raise ValueError("only MLPs of Tanh or of ReLU on plain observations can be written")
+        activation = "tanh" if nn.Tanh in others else "relu"
+        tensors = {f"{at}.{name}": value for at, layer in enumerate(linear) for name, value in layer.state_dict().items()}
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    observation = next(kind.value for kind in Observation if model.observation_space == observation_space(kind, False))
+    Network(arrays, kind, observation, activation)
+    metadata = dict(told) | {"format": FORMAT, "kind": kind, "observation": observation, "activation": activation}
+    write_whole(path, save(arrays, metadata))

@@ -386,8 +386,8 @@ def train(
         if config.algorithm == "maskable_ppo":
             from agents.network import export
 
-            card = {"config": config.model_dump(), "steps": model.num_timesteps, "evaluation": run.evaluations[-1]}
-            export(model, folder / "policy.safetensors", card | json.loads((folder / "run.json").read_text("utf-8")))
+            told = {"rules": config.rules, "steps": str(model.num_timesteps), "seed": str(config.seed)}
+            export(model, folder / "policy.safetensors", told)
     return model
 
 

@@ -1,244 +1,373 @@
-"""Small networks that play: their inputs, made from what can be seen, and their forward pass in NumPy.
+"""Small networks that play: read from a file that holds numbers only, and worked out in the same order everywhere.
 
-A *structured* network has a row for each card. Each row starts as the card's features in the "cards" observation and
-some relations between cards (`relate`), is mixed with the rows of the cards it has to do with, and each legal move is
-then weighed by the rows of the cards that it concerns. `agents/network.py` is the same network in PyTorch, for
-training; both read their inputs from the kernel here. An *MLP* is the plain network of Stable-Baselines3.
+A *structured* network has a row for each card. Each row starts as what `rusol_env.relations` tells of the card, is
+mixed with the rows of the cards that it has to do with, and each legal move is then weighed by the rows of the cards
+that it concerns. An *MLP* is the plain network of Stable-Baselines3. `agents/network.py` trains both and writes the files.
+
+All sums are taken in one order, by kernels, and never by a BLAS: a position is worth the same to the last bit on every
+machine and in every batch.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rusol_env._jit import kernel
-from rusol_env.cards import KING, NUM_CARDS, NUM_RANKS, NUM_SUITS
-from rusol_env.observe import FACE_DOWN_BELOW, LEGAL, NUM_FEATURES, ON_FOUNDATION, PLACE, UNSEEN
-from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS
+from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
+from rusol_env.engine import NUM_ACTIONS
+from rusol_env.observe import NUM_FEATURES, Observation, observation_space
+from rusol_env.policies import Policy
+from rusol_env.relations import (
+    NUM_CONCERNED,
+    NUM_MOVE_FEATURES,
+    NUM_NEIGHBOURS,
+    NUM_RELATIONS,
+    NUM_SPECIALS,
+    inputs,
+)
 
-# Rows that are no cards, by their place after the rows of all cards.
-NO_CARD: Final = 0
-FACE_DOWN_CARD: Final = 1
-EMPTY_COLUMN: Final = 2
-ON_TOP_OF_NONE: Final = 3
-FOUNDATION_ROW: Final = 4
-NUM_SPECIALS: Final = 5
-# What a card's row is mixed with: the card it lies on, the one that lies on it, its successor and predecessor in suit.
-NUM_NEIGHBOURS: Final = 4
-NUM_RELATIONS: Final = 20
-# The rows that a move is weighed by: the moved card, its four neighbours, the card it goes to.
-NUM_CONCERNED: Final = NUM_NEIGHBOURS + 2
-NUM_MOVE_FEATURES: Final = 10
-# Numbers of cards on top are given as shares of this.
-_MANY: Final = 20
+FORMAT: Final = "rusol-env network 1"
+"""What the files say that they are, in their metadata."""
+STRUCTURED: Final = "structured"
+MLP: Final = "mlp"
+# A row is mixed with itself, its neighbours, the means of the next higher and lower rank, and the mean of all cards.
+NUM_MIXED: Final = NUM_NEIGHBOURS + 4
+# Far more than any network here has; a file of another kind may claim anything.
+_MOST_BYTES: Final = 1 << 30
 
-
-class Inputs(NamedTuple):
-    """What a structured network reads of N positions with M legal moves in all.
-
-    Rows are numbered through the batch: card c of position i is row 52 i + c, and the five special rows (no card, a
-    face-down card, an empty column, nothing on top, a foundation) follow after all cards, from 52 N.
-    """
-
-    features: NDArray[np.float32]
-    """float32 (N, 52, 24 + 20): the "cards" observation, then the relations that `_relate` tells of."""
-    neighbours: NDArray[np.int64]
-    """int64 (N, 52, 4): the rows of the card below, the card on top, the successor and the predecessor in suit."""
-    games: NDArray[np.int64]
-    """int64 (M,): which position a move belongs to, ascending."""
-    actions: NDArray[np.int64]
-    """int64 (M,): the moves, 0 to 415."""
-    concerned: NDArray[np.int64]
-    """int64 (M, 6): the rows a move is weighed by."""
-    moves: NDArray[np.float32]
-    """float32 (M, 10): the features of moves that `_relate` tells of."""
+Arrays = Mapping[str, NDArray[np.float32]]
 
 
 @kernel
-def _relate(
-    cards: NDArray[np.float32],
+def _add_product(row: NDArray[np.float32], weights: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """``out += row @ weights``, in the order of the row; most of its entries are 0."""
+    for k in range(len(row)):
+        value = row[k]
+        if value != 0:
+            for j in range(len(out)):
+                out[j] += value * weights[k, j]
+
+
+@kernel
+def _rectify(out: NDArray[np.float32]) -> None:
+    for j in range(len(out)):
+        out[j] = max(out[j], np.float32(0.0))
+
+
+@kernel
+def _mean(rows: NDArray[np.float32], first: int, step: int, number: int, out: NDArray[np.float32]) -> None:
+    """The mean of every step-th row from `first`."""
+    out[:] = 0
+    for r in range(number):
+        for j in range(len(out)):
+            out[j] += rows[first + r * step, j]
+    for j in range(len(out)):
+        out[j] /= np.float32(number)
+
+
+@kernel
+def _structured(
     features: NDArray[np.float32],
     neighbours: NDArray[np.int64],
     games: NDArray[np.int64],
     actions: NDArray[np.int64],
     concerned: NDArray[np.int64],
     moves: NDArray[np.float32],
-    table: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    places: NDArray[np.int64],
-    heights: NDArray[np.int64],
-    downs: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> int:
-    """Fill the arrays of `Inputs`; the last six are for scratch. Returns the number of moves."""
-    number = cards.shape[0]
-    special = number * NUM_CARDS
-    total = 0
-    for i in range(number):
-        columns[:] = -1
-        heights[:] = 0
-        downs[:] = 0
-        counts[:] = 0
-        unseen = 0
-        for card in range(NUM_CARDS):
-            for k in range(NUM_FEATURES):
-                features[i, card, k] = cards[i, card, k]
-            if cards[i, card, ON_FOUNDATION] > 0:
-                counts[card // NUM_RANKS] += 1
-                continue
-            if cards[i, card, UNSEEN] > 0:
-                unseen += 1
-                continue
-            for column in range(NUM_COLUMNS):
-                if cards[i, card, column] > 0:
-                    place = int(cards[i, card, PLACE] * (NUM_CARDS - 1) + 0.5)
-                    columns[card] = column
-                    places[card] = place
-                    table[column * NUM_CARDS + place] = card
-                    heights[column] = max(heights[column], place + 1)
-                    downs[column] = int(cards[i, card, FACE_DOWN_BELOW] * (NUM_COLUMNS - 1) + 0.5)
-        empty = 0
-        up = 0
-        lowest = NUM_RANKS
-        for column in range(NUM_COLUMNS):
-            empty += heights[column] == 0
-        for suit in range(NUM_SUITS):
-            up += counts[suit]
-            lowest = min(lowest, counts[suit])
-        for card in range(NUM_CARDS):
-            rank = card % NUM_RANKS
-            suit = card // NUM_RANKS
-            base = i * NUM_CARDS
-            neighbours[i, card, 0] = special + NO_CARD
-            neighbours[i, card, 1] = special + ON_TOP_OF_NONE
-            neighbours[i, card, 2] = base + card + 1 if rank != KING else special + NO_CARD
-            neighbours[i, card, 3] = base + card - 1 if rank != 0 else special + FOUNDATION_ROW
-            at = NUM_FEATURES
-            for k in range(NUM_RELATIONS):
-                features[i, card, at + k] = 0.0
-            features[i, card, at + 16] = unseen / 21
-            features[i, card, at + 17] = empty / NUM_SUITS
-            features[i, card, at + 18] = up / NUM_CARDS
-            if rank < counts[suit]:
-                continue
-            away = rank - counts[suit]
-            features[i, card, at] = away == 0
-            features[i, card, at + 1] = away / KING
-            column = columns[card]
-            if column < 0:
-                continue
-            place = places[card]
-            if place > downs[column]:
-                neighbours[i, card, 0] = base + table[column * NUM_CARDS + place - 1]
-            elif place > 0:
-                neighbours[i, card, 0] = special + FACE_DOWN_CARD
-            if place < heights[column] - 1:
-                neighbours[i, card, 1] = base + table[column * NUM_CARDS + place + 1]
-            if rank != KING:
-                other = card + 1
-                if columns[other] == column:
-                    features[i, card, at + 2] = places[other] > place
-                    features[i, card, at + 3] = places[other] < place - 1
-                elif columns[other] >= 0:
-                    features[i, card, at + 4] = 1.0
-                if columns[other] >= 0:
-                    features[i, card, at + 5] = (heights[columns[other]] - 1 - places[other]) / _MANY
-            if rank != 0 and columns[card - 1] == column:
-                features[i, card, at + 6] = places[card - 1] > place
-                features[i, card, at + 7] = places[card - 1] < place
-            soonest = NUM_RANKS
-            for k in range(downs[column], heights[column]):
-                other = table[column * NUM_CARDS + k]
-                if k < place:
-                    soonest = min(soonest, other % NUM_RANKS - counts[other // NUM_RANKS])
-                if other // NUM_RANKS == suit and other < card:
-                    features[i, card, at + 8 + (k > place)] += 1 / KING
-                if k > place and other % NUM_RANKS == rank + 1:
-                    features[i, card, at + 15] += 1 / NUM_SUITS
-            features[i, card, at + 10] = soonest / NUM_RANKS
-            nearest = 1.0
-            for other_suit in range(NUM_SUITS):
-                other = other_suit * NUM_RANKS + rank + 1
-                if rank != KING and columns[other] >= 0 and columns[other] != column:
-                    above = heights[columns[other]] - 1 - places[other]
-                    features[i, card, at + 11] += 1 / NUM_SUITS
-                    features[i, card, at + 12] += (above == 0) / NUM_SUITS
-                    nearest = min(nearest, above / _MANY)
-                other -= 2
-                if rank != 0 and columns[other] >= 0 and columns[other] != column:
-                    features[i, card, at + 14] += 1 / NUM_SUITS
-            features[i, card, at + 13] = nearest
-            features[i, card, at + 19] = downs[column] / (NUM_COLUMNS - 1)
-        for card in range(NUM_CARDS):
-            column = columns[card]
-            if column < 0:
-                # A finished game's mask allows what is nowhere, and a game that takes cards back what is gone.
-                continue
-            place = places[card]
-            rank = card % NUM_RANKS
-            for target in range(NUM_DESTINATIONS):
-                if cards[i, card, LEGAL + target] == 0:
-                    continue
-                games[total] = i
-                actions[total] = card * NUM_DESTINATIONS + target
-                concerned[total, 0] = i * NUM_CARDS + card
-                for k in range(NUM_NEIGHBOURS):
-                    concerned[total, 1 + k] = neighbours[i, card, k]
-                for k in range(NUM_MOVE_FEATURES):
-                    moves[total, k] = 0.0
-                if target == FOUNDATION:
-                    concerned[total, 5] = special + FOUNDATION_ROW
-                    moves[total, 0] = 1.0
-                    # Safe: no lower card that is out could want to lie on it.
-                    moves[total, 1] = rank <= lowest + 1
-                elif heights[target] == 0:
-                    concerned[total, 5] = special + EMPTY_COLUMN
-                    moves[total, 2] = 1.0
-                else:
-                    on = table[target * NUM_CARDS + heights[target] - 1]
-                    concerned[total, 5] = i * NUM_CARDS + on
-                    moves[total, 3] = on == card + 1
-                    locks = 0
-                    for k in range(downs[target], heights[target]):
-                        other = table[target * NUM_CARDS + k]
-                        if other % NUM_RANKS != KING and columns[other + 1] == column and places[other + 1] >= place:
-                            locks += 1
-                    moves[total, 4] = locks / 5
-                if place > 0 and place == downs[column]:
-                    moves[total, 5] = 1.0
-                    moves[total, 6] = downs[column] / (NUM_COLUMNS - 1)
-                elif place == 0:
-                    moves[total, 7] = 1.0
-                else:
-                    moves[total, 8] = table[column * NUM_CARDS + place - 1] % NUM_RANKS == rank + 1
-                moves[total, 9] = (heights[column] - place) / _MANY
-                total += 1
-    return total
+    encode: NDArray[np.float32],
+    card: NDArray[np.float32],
+    special: NDArray[np.float32],
+    mix: NDArray[np.float32],
+    mix_bias: NDArray[np.float32],
+    summary: NDArray[np.float32],
+    summary_bias: NDArray[np.float32],
+    weigh: NDArray[np.float32],
+    weigh_bias: NDArray[np.float32],
+    worth: NDArray[np.float32],
+    worth_bias: NDArray[np.float32],
+    rows: NDArray[np.float32],
+    mixed: NDArray[np.float32],
+    around: NDArray[np.float32],
+    asked: NDArray[np.float32],
+    hidden: NDArray[np.float32],
+    logits: NDArray[np.float32],
+) -> None:
+    """Fill the logits, float32 (N, 416), zeros before, from `Inputs` and the network's weights.
 
-
-def inputs(cards: NDArray[Any]) -> Inputs:
-    """What a structured network reads of these "cards" observations.
-
-    Args:
-        cards: float32 (N, 52, 24), not `thoughtful`.
-
-    Returns:
-        the inputs; a move of a card that cannot be seen, as the mask of a finished game allows, is left out.
+    Of the last, `rows` float32 (57, width), `mixed` float32 (52, width), `around` float32 (8 width,), `asked`
+    float32 (6 width + 10 + hidden,) and `hidden` float32 (hidden,) are for scratch.
     """
-    cards = np.ascontiguousarray(cards, np.float32)
-    number = len(cards)
-    most = int((cards[:, :, LEGAL:] != 0).sum())
-    found = Inputs(
-        np.empty((number, NUM_CARDS, NUM_FEATURES + NUM_RELATIONS), np.float32),
-        np.empty((number, NUM_CARDS, NUM_NEIGHBOURS), np.int64),
-        np.empty(most, np.int64),
-        np.empty(most, np.int64),
-        np.empty((most, NUM_CONCERNED), np.int64),
-        np.empty((most, NUM_MOVE_FEATURES), np.float32),
-    )
-    columns = NUM_COLUMNS
-    scratch = [np.empty(size, np.int64) for size in (columns * NUM_CARDS, NUM_CARDS, NUM_CARDS, columns, columns, 4)]
-    total = _relate(cards, *found, *scratch)
-    return Inputs(found.features, found.neighbours, *(array[:total] for array in found[2:]))
+    number = features.shape[0]
+    width = rows.shape[1]
+    some = NUM_CONCERNED * width
+    at = 0
+    rows[NUM_CARDS:] = special
+    for i in range(number):
+        base = i * NUM_CARDS
+        # Rows of this position come first in `rows`, the special ones after them.
+        specials = number * NUM_CARDS - NUM_CARDS
+        for c in range(NUM_CARDS):
+            rows[c] = card[c]
+            _add_product(features[i, c], encode, rows[c])
+            _rectify(rows[c])
+        for layer in range(mix.shape[0]):
+            _mean(rows, 0, 1, NUM_CARDS, around[(NUM_MIXED - 1) * width :])
+            for c in range(NUM_CARDS):
+                around[:width] = rows[c]
+                for k in range(NUM_NEIGHBOURS):
+                    row = neighbours[i, c, k]
+                    row -= base if row < number * NUM_CARDS else specials
+                    around[(1 + k) * width : (2 + k) * width] = rows[row]
+                rank = c % NUM_RANKS
+                for k in range(2):
+                    part = around[(NUM_NEIGHBOURS + 1 + k) * width : (NUM_NEIGHBOURS + 2 + k) * width]
+                    other = rank + 1 - 2 * k
+                    if 0 <= other < NUM_RANKS:
+                        _mean(rows, other, NUM_RANKS, NUM_SUITS, part)
+                    else:
+                        part[:] = 0
+                mixed[c] = mix_bias[layer]
+                _add_product(around, mix[layer], mixed[c])
+                _rectify(mixed[c])
+            rows[:NUM_CARDS] += mixed
+        _mean(rows, 0, 1, NUM_CARDS, around[:width])
+        around[width : 2 * width] = rows[0]
+        for c in range(1, NUM_CARDS):
+            for j in range(width):
+                around[width + j] = max(around[width + j], rows[c, j])
+        asked[some + NUM_MOVE_FEATURES :] = summary_bias
+        _add_product(around[: 2 * width], summary, asked[some + NUM_MOVE_FEATURES :])
+        _rectify(asked[some + NUM_MOVE_FEATURES :])
+        while at < len(games) and games[at] == i:
+            for k in range(NUM_CONCERNED):
+                row = concerned[at, k]
+                row -= base if row < number * NUM_CARDS else specials
+                asked[k * width : (k + 1) * width] = rows[row]
+            asked[some : some + NUM_MOVE_FEATURES] = moves[at]
+            hidden[:] = weigh_bias
+            _add_product(asked, weigh, hidden)
+            _rectify(hidden)
+            logits[i, actions[at]] = worth_bias[0]
+            _add_product(hidden, worth, logits[i, actions[at] : actions[at] + 1])
+            at += 1
+
+
+@kernel
+def _layer(
+    rows: NDArray[np.float32], weights: NDArray[np.float32], bias: NDArray[np.float32], out: NDArray[np.float32]
+) -> None:
+    """``out = rows @ weights + bias``."""
+    for i in range(rows.shape[0]):
+        out[i] = bias
+        _add_product(rows[i], weights, out[i])
+
+
+class Network:
+    """A network that weighs actions. Frozen; `load` reads one from a file."""
+
+    def __init__(self, arrays: Arrays, kind: str, observation: str = "cards", activation: str = "relu") -> None:
+        """
+        Args:
+            arrays: float32, as `shapes` names them; layers have the shape (out, in) of PyTorch's.
+            kind: ``"structured"`` or ``"mlp"``.
+            observation: what it reads, ``"cards"`` or, an MLP, ``"board"``.
+            activation: of an MLP, ``"relu"`` or ``"tanh"``.
+
+        Raises:
+            ValueError: the arrays are not those of such a network.
+        """
+        if kind not in (STRUCTURED, MLP):
+            raise ValueError(f"the kind of network is {kind!r}: it must be {STRUCTURED} or {MLP}")
+        if observation not in ("cards", "board") or (kind == STRUCTURED and observation != "cards"):
+            raise ValueError(f"a {kind} network cannot read the observation {observation!r}")
+        if activation not in ("relu", "tanh"):
+            raise ValueError(f"the activation is {activation!r}: it must be relu or tanh")
+        self.kind: Final = kind
+        self.observation: Final = observation
+        self.activation: Final = activation
+        _check(arrays, kind, observation)
+        # Kernels add up along a layer's inputs: those come first.
+        self.arrays: Final = {name: np.ascontiguousarray(array.T) for name, array in arrays.items()}
+
+    def logits(self, observations: NDArray[Any]) -> NDArray[np.float32]:
+        """What each action of N positions is worth.
+
+        Args:
+            observations: (N, 52, 24) float32 or (N, 8, 52) int8, as `observation` says.
+
+        Returns:
+            float32 (N, 416); 0 in a structured network for actions that are not legal by the observation.
+        """
+        return self._weigh_moves(observations) if self.kind == STRUCTURED else self._forward(observations)
+
+    def _weigh_moves(self, observations: NDArray[Any]) -> NDArray[np.float32]:
+        arrays = self.arrays
+        width, hidden = len(arrays["special"]), len(arrays["worth.weight"])
+        layers = [name.removesuffix(".weight") for name in _mixes(arrays)]
+        mix = np.zeros((len(layers), NUM_MIXED * width, width), np.float32)
+        bias = np.zeros((len(layers), width), np.float32)
+        for at, layer in enumerate(layers):
+            mix[at], bias[at] = arrays[f"{layer}.weight"], arrays[f"{layer}.bias"]
+        logits = np.zeros((len(observations), NUM_ACTIONS), np.float32)
+        _structured(
+            *inputs(observations),
+            arrays["encode.weight"],
+            np.ascontiguousarray(arrays["card"].T) + arrays["encode.bias"],
+            np.ascontiguousarray(arrays["special"].T),
+            mix,
+            bias,
+            arrays["summary.weight"],
+            arrays["summary.bias"],
+            arrays["weigh.weight"],
+            arrays["weigh.bias"],
+            arrays["worth.weight"],
+            arrays["worth.bias"],
+            np.empty((NUM_CARDS + NUM_SPECIALS, width), np.float32),
+            np.empty((NUM_CARDS, width), np.float32),
+            np.empty(NUM_MIXED * width, np.float32),
+            np.empty(NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, np.float32),
+            np.empty(hidden, np.float32),
+            logits,
+        )
+        return logits
+
+    def _forward(self, observations: NDArray[Any]) -> NDArray[np.float32]:
+        rows = np.ascontiguousarray(observations.reshape(len(observations), -1), np.float32)
+        last = len(self.arrays) // 2 - 1
+        for at in range(last + 1):
+            weights = self.arrays[f"{at}.weight"]
+            out = np.empty((len(rows), weights.shape[1]), np.float32)
+            _layer(rows, weights, self.arrays[f"{at}.bias"], out)
+            if at < last:
+                out = np.maximum(out, 0) if self.activation == "relu" else np.tanh(out)
+            rows = out
+        return rows
+
+    @classmethod
+    def load(cls, path: str | Path) -> Network:
+        """Read a network from a safetensors file, which can run no code.
+
+        Raises:
+            ValueError: it is damaged, or holds something else; the message names the file.
+            OSError: it cannot be read.
+            ImportError: safetensors is not installed; the message names the extra.
+        """
+        return cls._of(Path(path), Path(path).read_bytes())
+
+    @classmethod
+    def _of(cls, path: Path, data: bytes) -> Network:
+        try:
+            from safetensors import SafetensorError, numpy
+        except ImportError as error:
+            raise ImportError(f"{path} needs the package safetensors: pip install 'rusol-env[ppo]'") from error
+        try:
+            arrays = numpy.load(data)
+            told = _metadata(data)
+            if told.get("format") != FORMAT:
+                raise ValueError(f"its format is {told.get('format')!r} and not {FORMAT!r}")
+            return cls(arrays, *(told.get(key, "") for key in ("kind", "observation", "activation")))
+        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is damaged, or no network of rusol-env: {error}") from error
+
+
+def _metadata(data: bytes) -> dict[str, str]:
+    """The texts at the head of a safetensors file; its library reads them from files on disk only."""
+    size = int.from_bytes(data[:8], "little")
+    return json.loads(data[8 : 8 + size]).get("__metadata__", {})
+
+
+def _mixes(arrays: Arrays) -> list[str]:
+    """The names of the weights of the layers that mix rows."""
+    number = sum(name.startswith("mix.") and name.endswith(".weight") for name in arrays)
+    return [f"mix.{at}.weight" for at in range(number)]
+
+
+def shapes(arrays: Arrays, kind: str, observation: str) -> dict[str, tuple[int, ...]]:
+    """The names and shapes of all arrays of a network that has the sizes of this one.
+
+    Raises:
+        KeyError: an array is missing that tells a size.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+
+    def layer(name: str, read: int, wrote: int) -> None:
+        found[f"{name}.weight"], found[f"{name}.bias"] = (wrote, read), (wrote,)
+
+    if kind == MLP:
+        size = int(np.prod(observation_space(Observation(observation), False).shape))
+        last = max(len(arrays) // 2 - 1, 0)
+        for at in range(last + 1):
+            wrote = NUM_ACTIONS if at == last else len(arrays[f"{at}.bias"])
+            layer(str(at), size, wrote)
+            size = wrote
+        return found
+    width, hidden = arrays["special"].shape[-1], arrays["worth.weight"].shape[-1]
+    found["card"], found["special"] = (NUM_CARDS, width), (NUM_SPECIALS, width)
+    layer("encode", NUM_FEATURES + NUM_RELATIONS, width)
+    for name in _mixes(arrays):
+        layer(name.removesuffix(".weight"), NUM_MIXED * width, width)
+    layer("summary", 2 * width, hidden)
+    layer("weigh", NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, hidden)
+    layer("worth", hidden, 1)
+    return found
+
+
+def _check(arrays: Arrays, kind: str, observation: str) -> None:
+    try:
+        wanted = shapes(arrays, kind, observation)
+    except (KeyError, IndexError) as error:
+        raise ValueError(f"a {kind} network has an array {error}, and this has not") from error
+    for name, shape in wanted.items():
+        if name not in arrays:
+            raise ValueError(f"a {kind} network has an array {name!r}, and this has not")
+        array = arrays[name]
+        if array.shape != shape or array.dtype != np.float32:
+            raise ValueError(f"its array {name!r} is {array.dtype} {array.shape}: it must be float32 {shape}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"its array {name!r} has an entry that is no number")
+    if len(arrays) != len(wanted):
+        raise ValueError(f"its array {min(set(arrays) - set(wanted))!r} is of no {kind} network")
+
+
+class NetworkPolicy(Policy):
+    """Plays the legal action that a network holds best; of equal ones the first."""
+
+    def __init__(self, network: Network, name: str = "network", source: Mapping[str, Any] | None = None) -> None:
+        """
+        Args:
+            network: the network.
+            name: of the policy.
+            source: where it comes from, for `settings`.
+        """
+        self.network: Final = network
+        self.name = name
+        self.observation = network.observation
+        self._source: Final = dict(source or {})
+
+    @classmethod
+    def load(cls, path: str | Path, name: str | None = None) -> NetworkPolicy:
+        """Read the network of a policy from a file, as `Network.load`; by default the path is its name."""
+        data = Path(path).read_bytes()
+        return cls(Network._of(Path(path), data), name or str(path), {"sha256": sha256(data).hexdigest()})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"network": self.network.kind} | self._source
+
+    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        return self._legal(observations, masks).argmax(axis=1)
+
+    def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]]:
+        """The distribution that was trained, float32 (N, 416); `act` takes its peak."""
+        logits = self._legal(observations, masks)
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def _legal(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.float32]:
+        return np.where(masks != 0, self.network.logits(observations), np.float32(-np.inf))

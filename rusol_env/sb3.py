@@ -27,6 +27,7 @@ from rusol_env.files import RunsCodeWarning
 from rusol_env.observe import Observation, observation_space
 from rusol_env.policies import SeededPolicy
 from rusol_env.rules import CLASSIC, Rules
+from rusol_env.solver import Solver
 from rusol_env.vector import RussianSolitaireVectorEnv
 
 # The classes whose models are played, and the packages that have them.
@@ -49,13 +50,16 @@ class SB3VecEnv(VecEnv):
     The infos of all other games are empty.
     """
 
-    def __init__(self, num_envs: int, rules: str | Rules = CLASSIC, *, seed: int | None = None, **options: Any) -> None:
+    def __init__(self, num_envs: int, rules: str | Rules = CLASSIC, *, seed: int | None = None, end_when_lost: bool = False, **options: Any) -> None:
         """Make `num_envs` games.
 
         Args:
             num_envs: how many games.
             rules: as for `RussianSolitaireEnv`.
             seed: of the first reset: game i draws its deals from the stream of ``seed + i``.
+            end_when_lost: a game also ends, as terminated, as soon as the solver, which knows all cards, proves in a
+                short look that it can no longer be won: the learner is told at once which move it was. Observations
+                tell nothing more than before.
             options: the other arguments of `RussianSolitaireVectorEnv`, save ``autoreset_mode``, ``copy`` (learners
                 keep what they are handed) and ``render_mode``; ``deals`` must be an iterator without end.
 
@@ -81,6 +85,7 @@ class SB3VecEnv(VecEnv):
         self._returns = np.zeros(num_envs, np.float64)
         self._lengths = np.zeros(num_envs, np.int64)
         self._made = time.time()
+        self._solver = Solver(rules) if end_when_lost else None
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset: game i draws its deals from the stream of ``seed + i``.
@@ -123,21 +128,32 @@ class SB3VecEnv(VecEnv):
         ended = np.flatnonzero(dones)
         if ended.size:
             last = found["final_info"]
-            seconds = round(time.time() - self._made, 6)
             for i in ended.tolist():
-                infos[i] = {
-                    "terminal_observation": found["final_obs"][i],
-                    "TimeLimit.truncated": bool(truncations[i]),
-                    "episode": {"r": float(self._returns[i]), "l": int(self._lengths[i]), "t": seconds},
-                    "is_success": bool(last["is_success"][i]),
-                    "score": int(last["score"][i]),
-                    "foundation_cards": int(last["foundation_cards"][i]),
-                    "face_down": int(last["face_down"][i]),
-                    "deal_number": int(last["deal_number"][i]),
-                }
-            self._returns[ended] = 0
-            self._lengths[ended] = 0
+                infos[i] = self._last_info(last, i, found["final_obs"][i], bool(truncations[i]))
+        if self._solver is not None:
+            lost = self._solver.lost(self.games.rows) & ~dones
+            if lost.any():
+                for i in np.flatnonzero(lost).tolist():
+                    infos[i] = self._last_info(found, i, observations[i], False)
+                observations, _ = self.games.reset(options={"reset_mask": lost})
+                dones = dones | lost
+        self._returns[dones] = 0
+        self._lengths[dones] = 0
         return observations, rewards.astype(np.float32), dones, infos
+
+    def _last_info(self, last: dict[str, Any], i: int, observation: NDArray[Any], truncated: bool) -> dict[str, Any]:
+        """What is told of game i where it ends."""
+        seconds = round(time.time() - self._made, 6)
+        return {
+            "terminal_observation": observation,
+            "TimeLimit.truncated": truncated,
+            "episode": {"r": float(self._returns[i]), "l": int(self._lengths[i]), "t": seconds},
+            "is_success": bool(last["is_success"][i]),
+            "score": int(last["score"][i]),
+            "foundation_cards": int(last["foundation_cards"][i]),
+            "face_down": int(last["face_down"][i]),
+            "deal_number": int(last["deal_number"][i]),
+        }
 
     def close(self) -> None:
         """End the threads."""

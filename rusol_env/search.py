@@ -600,6 +600,16 @@ def easy_deals(
     return numbers.shape[0]
 
 
+@kernel
+def easy_rows(
+    work: Work, take_back: bool, joins_last: bool, node_limit: int, rows: NDArray[np.int8], statuses: NDArray[np.int8]
+) -> None:
+    """`easy` for the positions in engine rows (N, row), into `statuses` int8 (N,)."""
+    for i in range(rows.shape[0]):
+        copy_array(rows[i], work.start)
+        statuses[i] = easy(work, take_back, joins_last, node_limit)
+
+
 def joins_last(rules: Rules) -> bool:
     """Whether a card fits on one card only, so that it can never leave it again but for its foundation.
 

@@ -50,6 +50,7 @@ from rusol_env.search import (
     compile_kernels,
     easy,
     easy_deals,
+    easy_rows,
     grown,
     joins_last,
     new_work,
@@ -176,6 +177,20 @@ class Solver:
                 self._work = self._small
                 at += 1
         return verdicts, nodes, lengths
+
+    def lost(self, rows: NDArray[np.int8], *, node_limit: int = DEFAULT_NODE_LIMIT) -> NDArray[np.bool_]:
+        """Which positions a short look proves lost; those that are left may still be.
+
+        Args:
+            rows: the positions as the engine keeps them, int8 (N, ...), of this solver's rules.
+            node_limit: look at no more positions for each.
+
+        Returns:
+            bool (N,).
+        """
+        statuses = np.empty(len(rows), np.int8)
+        easy_rows(self._small, self.take_back, self._joins_last, node_limit, rows, statuses)
+        return statuses == LOST
 
     def _settle(self, status: int, node_limit: int, deadline: float) -> int:
         """Go on where `easy` stopped, in slices, so that Ctrl-C and the clock are heard."""

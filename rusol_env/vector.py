@@ -334,6 +334,11 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
             return False
         return self._dealt == len(deals) and bool((self._over | self._empty).all())
 
+    @property
+    def rows(self) -> NDArray[np.int8]:
+        """The positions as the engine keeps them, int8 (N, ...), face-down cards too: for reading only."""
+        return self._rows
+
     def reset(
         self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
