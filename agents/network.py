@@ -125,10 +125,16 @@ def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
         layers = [*policy.mlp_extractor.policy_net, policy.action_net]
         linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
         others = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
-        if type(policy.features_extractor) is not FlattenExtractor or not others <= {nn.Tanh, nn.ReLU} or len(others) > 1:
+        if (
+            type(policy.features_extractor) is not FlattenExtractor
+            or not others <= {nn.Tanh, nn.ReLU}
+            or len(others) > 1
+        ):
             raise ValueError("only MLPs of Tanh or of ReLU on plain observations can be written")
         activation = "tanh" if nn.Tanh in others else "relu"
-        tensors = {f"{at}.{name}": value for at, layer in enumerate(linear) for name, value in layer.state_dict().items()}
+        tensors = {
+            f"{at}.{name}": value for at, layer in enumerate(linear) for name, value in layer.state_dict().items()
+        }
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     observation = next(kind.value for kind in Observation if model.observation_space == observation_space(kind, False))
     Network(arrays, kind, observation, activation)

@@ -2,7 +2,8 @@
 
 A *structured* network has a row for each card. Each row starts as what `rusol_env.relations` tells of the card, is
 mixed with the rows of the cards that it has to do with, and each legal move is then weighed by the rows of the cards
-that it concerns. An *MLP* is the plain network of Stable-Baselines3. `agents/network.py` trains both and writes the files.
+that it concerns. An *MLP* is the plain network of Stable-Baselines3. `agents/network.py` trains both and writes the
+files.
 
 All sums are taken in one order, by kernels, and never by a BLAS: a position is worth the same to the last bit on every
 machine and in every batch.
@@ -53,6 +54,12 @@ def _add_product(row: NDArray[np.float32], weights: NDArray[np.float32], out: ND
         if value != 0:
             for j in range(len(out)):
                 out[j] += value * weights[k, j]
+
+
+@kernel
+def _put(row: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    for j in range(len(out)):
+        out[j] = row[j]
 
 
 @kernel
@@ -107,23 +114,24 @@ def _structured(
     width = rows.shape[1]
     some = NUM_CONCERNED * width
     at = 0
-    rows[NUM_CARDS:] = special
+    for k in range(NUM_SPECIALS):
+        _put(special[k], rows[NUM_CARDS + k])
     for i in range(number):
         base = i * NUM_CARDS
         # Rows of this position come first in `rows`, the special ones after them.
         specials = number * NUM_CARDS - NUM_CARDS
         for c in range(NUM_CARDS):
-            rows[c] = card[c]
+            _put(card[c], rows[c])
             _add_product(features[i, c], encode, rows[c])
             _rectify(rows[c])
         for layer in range(mix.shape[0]):
             _mean(rows, 0, 1, NUM_CARDS, around[(NUM_MIXED - 1) * width :])
             for c in range(NUM_CARDS):
-                around[:width] = rows[c]
+                _put(rows[c], around[:width])
                 for k in range(NUM_NEIGHBOURS):
                     row = neighbours[i, c, k]
                     row -= base if row < number * NUM_CARDS else specials
-                    around[(1 + k) * width : (2 + k) * width] = rows[row]
+                    _put(rows[row], around[(1 + k) * width : (2 + k) * width])
                 rank = c % NUM_RANKS
                 for k in range(2):
                     part = around[(NUM_NEIGHBOURS + 1 + k) * width : (NUM_NEIGHBOURS + 2 + k) * width]
@@ -132,25 +140,27 @@ def _structured(
                         _mean(rows, other, NUM_RANKS, NUM_SUITS, part)
                     else:
                         part[:] = 0
-                mixed[c] = mix_bias[layer]
+                _put(mix_bias[layer], mixed[c])
                 _add_product(around, mix[layer], mixed[c])
                 _rectify(mixed[c])
-            rows[:NUM_CARDS] += mixed
+            for c in range(NUM_CARDS):
+                for j in range(width):
+                    rows[c, j] += mixed[c, j]
         _mean(rows, 0, 1, NUM_CARDS, around[:width])
-        around[width : 2 * width] = rows[0]
+        _put(rows[0], around[width : 2 * width])
         for c in range(1, NUM_CARDS):
             for j in range(width):
                 around[width + j] = max(around[width + j], rows[c, j])
-        asked[some + NUM_MOVE_FEATURES :] = summary_bias
+        _put(summary_bias, asked[some + NUM_MOVE_FEATURES :])
         _add_product(around[: 2 * width], summary, asked[some + NUM_MOVE_FEATURES :])
         _rectify(asked[some + NUM_MOVE_FEATURES :])
         while at < len(games) and games[at] == i:
             for k in range(NUM_CONCERNED):
                 row = concerned[at, k]
                 row -= base if row < number * NUM_CARDS else specials
-                asked[k * width : (k + 1) * width] = rows[row]
-            asked[some : some + NUM_MOVE_FEATURES] = moves[at]
-            hidden[:] = weigh_bias
+                _put(rows[row], asked[k * width : (k + 1) * width])
+            _put(moves[at], asked[some : some + NUM_MOVE_FEATURES])
+            _put(weigh_bias, hidden)
             _add_product(asked, weigh, hidden)
             _rectify(hidden)
             logits[i, actions[at]] = worth_bias[0]
@@ -164,7 +174,7 @@ def _layer(
 ) -> None:
     """``out = rows @ weights + bias``."""
     for i in range(rows.shape[0]):
-        out[i] = bias
+        _put(bias, out[i])
         _add_product(rows[i], weights, out[i])
 
 
@@ -258,10 +268,11 @@ class Network:
             OSError: it cannot be read.
             ImportError: safetensors is not installed; the message names the extra.
         """
-        return cls._of(Path(path), Path(path).read_bytes())
+        return cls.of_bytes(Path(path).read_bytes(), path)
 
     @classmethod
-    def _of(cls, path: Path, data: bytes) -> Network:
+    def of_bytes(cls, data: bytes, path: str | Path) -> Network:
+        """The network in the bytes of such a file; `path` is for messages. Raises as `load`."""
         try:
             from safetensors import SafetensorError, numpy
         except ImportError as error:
@@ -354,7 +365,7 @@ class NetworkPolicy(Policy):
     def load(cls, path: str | Path, name: str | None = None) -> NetworkPolicy:
         """Read the network of a policy from a file, as `Network.load`; by default the path is its name."""
         data = Path(path).read_bytes()
-        return cls(Network._of(Path(path), data), name or str(path), {"sha256": sha256(data).hexdigest()})
+        return cls(Network.of_bytes(data, path), name or str(path), {"sha256": sha256(data).hexdigest()})
 
     @property
     def settings(self) -> dict[str, Any]:

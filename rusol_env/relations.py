@@ -236,7 +236,12 @@ def inputs(cards: NDArray[Any]) -> Inputs:
         np.empty((most, NUM_CONCERNED), np.int64),
         np.empty((most, NUM_MOVE_FEATURES), np.float32),
     )
-    columns = NUM_COLUMNS
-    scratch = [np.empty(size, np.int64) for size in (columns * NUM_CARDS, NUM_CARDS, NUM_CARDS, columns, columns, 4)]
+    scratch = [np.empty(s, np.int64) for s in (NUM_COLUMNS * NUM_CARDS, NUM_CARDS, NUM_CARDS)]
+    scratch += [np.empty(s, np.int64) for s in (NUM_COLUMNS, NUM_COLUMNS, NUM_SUITS)]
     total = _relate(cards, *found, *scratch)
-    return Inputs(found.features, found.neighbours, *(array[:total] for array in found[2:]))
+    return found._replace(
+        games=found.games[:total],
+        actions=found.actions[:total],
+        concerned=found.concerned[:total],
+        moves=found.moves[:total],
+    )

@@ -50,7 +50,15 @@ class SB3VecEnv(VecEnv):
     The infos of all other games are empty.
     """
 
-    def __init__(self, num_envs: int, rules: str | Rules = CLASSIC, *, seed: int | None = None, end_when_lost: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        num_envs: int,
+        rules: str | Rules = CLASSIC,
+        *,
+        seed: int | None = None,
+        end_when_lost: bool = False,
+        **options: Any,
+    ) -> None:
         """Make `num_envs` games.
 
         Args:
@@ -276,10 +284,7 @@ class SB3Policy(SeededPolicy):
         policy.set_training_mode(False)
         with torch.no_grad():
             seen, _ = policy.obs_to_tensor(observations)
-            if self.kind == "DQN":
-                found = policy.q_net(seen)
-            else:
-                found = policy.get_distribution(seen).distribution.logits
+            found = policy.q_net(seen) if self.kind == "DQN" else policy.get_distribution(seen).distribution.logits
         scores: NDArray[np.float64] = found.cpu().numpy().astype(np.float64)
         if self.only_legal:
             scores[masks == 0] = -np.inf

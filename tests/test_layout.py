@@ -30,6 +30,7 @@ LAYERS: list[dict[str, set[str]]] = [
     {
         "observe": set(),
         "episode": set(),
+        "relations": {"observe"},
         "faces": set(),
         "render": {"observe", "faces"},
         "raster": {"render", "faces"},
@@ -43,6 +44,7 @@ LAYERS: list[dict[str, set[str]]] = [
     {"env": set(), "vector": {"env"}, "analysis": set()},
     {
         "policies": set(),
+        "network": {"policies"},
         "sb3": {"policies"},
         "models": {"policies", "network", "sb3"},
         "evaluate": {"policies", "models"},
@@ -74,8 +76,9 @@ THIRD_PARTY = {
     "pygame": {"raster"},
     "starlette": {"server"},
     "uvicorn": {"server"},
+    "safetensors": {"network"},
 }
-INSIDE_FUNCTIONS = {"pysol_cards", "pygame", "starlette", "uvicorn"}
+INSIDE_FUNCTIONS = {"pysol_cards", "pygame", "starlette", "uvicorn", "safetensors"}
 
 
 def imports(path: Path) -> list[tuple[str, bool]]:

@@ -251,7 +251,7 @@ def test_every_published_config_trains(path: Path, tmp_path: Path) -> None:
     config = read_config(path, small)
     folder = tmp_path / "run"
     assert train(config, folder).num_timesteps >= 256
-    assert [row["steps"] for row in read_rows(folder / "evaluation.csv")][0] == 0
+    assert read_rows(folder / "evaluation.csv")[0]["steps"] == 0
     # What is learned off-policy goes on too, with an empty buffer.
     longer = config.model_copy(update={"steps": 512})
     assert train(longer, folder, resume=True).num_timesteps >= 512
