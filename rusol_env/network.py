@@ -215,7 +215,16 @@ class Network:
 
         Returns:
             float32 (N, 416); 0 in a structured network for actions that are not legal by the observation.
+
+        Raises:
+            ValueError: they have another shape; or those that a structured network reads have values beyond 0 to 1.
         """
+        shape = observation_space(Observation(self.observation), False).shape
+        if observations.shape[1:] != shape:
+            rest = ", ".join(map(str, shape))
+            raise ValueError(
+                f"the network reads {self.observation!r} observations, (N, {rest}), not {observations.shape}"
+            )
         return self._forward(observations) if self._mixes is None else self._weigh_moves(observations, *self._mixes)
 
     def _weigh_moves(
@@ -248,7 +257,7 @@ class Network:
         return logits
 
     def _forward(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        rows = np.ascontiguousarray(observations.reshape(len(observations), -1), np.float32)
+        rows = np.ascontiguousarray(observations, np.float32).reshape(len(observations), len(self._arrays["0.weight"]))
         last = len(self._arrays) // 2 - 1
         for at in range(last + 1):
             weights = self._arrays[f"{at}.weight"]
