@@ -17,7 +17,7 @@ from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.engine import NUM_ACTIONS
 from rusol_env.files import write_whole
 from rusol_env.network import FORMAT, MLP, NUM_MIXED, STRUCTURED, Network
-from rusol_env.observe import NUM_FEATURES, Observation, observation_space
+from rusol_env.observe import NUM_FEATURES
 from rusol_env.relations import (
     NUM_CONCERNED,
     NUM_MOVE_FEATURES,
@@ -25,6 +25,7 @@ from rusol_env.relations import (
     NUM_SPECIALS,
     inputs,
 )
+from rusol_env.sb3 import observation_of
 
 
 class Moves(NamedTuple):
@@ -72,7 +73,7 @@ class StructuredNetwork(BaseFeaturesExtractor):
     """
 
     def __init__(self, observation_space: gymnasium.Space[Any], width: int = 32, layers: int = 1, hidden: int = 64):
-        super().__init__(observation_space, NUM_ACTIONS + hidden)
+        super().__init__(observation_space, NUM_ACTIONS + hidden)  # pyright: ignore[reportUnknownMemberType]
         self.width, self.hidden = width, hidden
         self.encode = nn.Linear(NUM_FEATURES + NUM_RELATIONS, width)
         self.card = nn.Parameter(torch.randn(NUM_CARDS, width) * 0.1)
@@ -89,7 +90,7 @@ class StructuredNetwork(BaseFeaturesExtractor):
         """What the M moves that are legal in N positions are worth."""
         found = inputs(observations.detach().cpu().numpy())
         device = observations.device
-        features, neighbours, games, actions, concerned, moves = (torch.from_numpy(a).to(device) for a in found)
+        features, neighbours, games, actions, concerned, moves = (torch.as_tensor(a, device=device) for a in found)
         number = len(features)
         flat = neighbours.view(-1)
         rows = torch.relu(self.encode(features) + self.card)
@@ -137,7 +138,7 @@ class StructuredPolicy(MaskableActorCriticPolicy):
 
     def __init__(self, *args: Any, **kwargs: Any):
         kwargs.setdefault("features_extractor_class", StructuredNetwork)
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, **kwargs)  # pyright: ignore[reportUnknownMemberType]
 
     def forward(
         self, obs: Tensor, deterministic: bool = False, action_masks: Any = None
@@ -164,7 +165,8 @@ class StructuredPolicy(MaskableActorCriticPolicy):
         self.mlp_extractor = _Split(hidden)
         self.action_net = nn.Identity()
         self.value_net = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 1))
-        self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
+        optimizer: Any = self.optimizer_class
+        self.optimizer = optimizer(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)
 
 
 def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
@@ -176,7 +178,7 @@ def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
         told: more metadata, which only people read.
 
     Raises:
-        ValueError: the network is of another kind.
+        ValueError: the network is of another kind, or reads other observations.
         OSError: the file cannot be written.
     """
     policy = model.policy
@@ -187,7 +189,7 @@ def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
         kind = MLP
         layers = [*policy.mlp_extractor.policy_net, policy.action_net]
         linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
-        others = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
+        others: set[Any] = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
         if (
             type(policy.features_extractor) is not FlattenExtractor
             or not others <= {nn.Tanh, nn.ReLU}
@@ -199,7 +201,7 @@ def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
             f"{at}.{name}": value for at, layer in enumerate(linear) for name, value in layer.state_dict().items()
         }
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    observation = next(kind.value for kind in Observation if model.observation_space == observation_space(kind, False))
+    observation = observation_of(model)
     Network(arrays, kind, observation, activation)
     metadata = dict(told) | {"format": FORMAT, "kind": kind, "observation": observation, "activation": activation}
     write_whole(path, save(arrays, metadata))

@@ -16,8 +16,6 @@ import subprocess
 import sys
 import threading
 import time
-import zipfile
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -32,7 +30,6 @@ if not __package__:
 import numpy as np
 import torch
 import typer
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from stable_baselines3.common.callbacks import BaseCallback
@@ -45,13 +42,12 @@ from agents.config import Config, algorithm_class, read_config
 from agents.curve import curve
 from rusol_env.deals import Deal
 from rusol_env.evaluate import Evaluation, evaluate, versions
-from rusol_env.files import only_user, write_whole
-from rusol_env.policies import Policy
-from rusol_env.sb3 import SB3VecEnv
+from rusol_env.files import only_user, open_zip, write_whole
+from rusol_env.sb3 import SB3Policy, SB3VecEnv
 from rusol_env.solver import WinnableDeals
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-# On-policy learners log about so often, in steps; the others once in so many episodes.
+# On-policy learners log about so often, in steps, and ten times in a short run; the others once in so many episodes.
 _LOG_STEPS: Final = 20_000
 _LOG_EPISODES: Final = 1000
 # Seconds between two looks of the progress bar.
@@ -72,21 +68,6 @@ class ScaledRewards(VecEnvWrapper):
     def step_wait(self) -> Any:
         observations, rewards, dones, infos = cast(tuple[Any, ...], self.venv.step_wait())  # pyright: ignore[reportUnknownMemberType]
         return observations, rewards * self.scale, dones, infos
-
-
-class Learner(Policy):
-    """A model of Stable-Baselines3 as a policy of rusol_env."""
-
-    def __init__(self, model: Any, config: Config) -> None:
-        self.name = config.algorithm  # pyright: ignore[reportAttributeAccessIssue] (of the class elsewhere)
-        self.observation = config.env.observation  # pyright: ignore[reportAttributeAccessIssue]
-        self.model = model
-        self.masked = config.algorithm == "maskable_ppo"
-        self.deterministic = config.eval_deterministic
-
-    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
-        masked = {"action_masks": masks.view(np.bool_)} if self.masked else {}
-        return self.model.predict(observations, deterministic=self.deterministic, **masked)[0]
 
 
 class Log(KVWriter):
@@ -163,16 +144,15 @@ class Run(BaseCallback):
     def training_wins(self) -> float:
         """The share of the last training games that were won."""
         won = cast(Any, self.model.ep_success_buffer)  # pyright: ignore[reportUnknownMemberType]
-        return float(np.mean(won)) if won else 0.0
+        return sum(won) / len(won) if won else 0.0
 
     def evaluate(self) -> None:
         """Play the suite, add its row, and keep the model if it is the best so far."""
         now = time.perf_counter()
         speed = (self.num_timesteps - self.at) / max(now - self.since, 1e-9)
         config = self.config
-        result = evaluate(
-            Learner(self.model, config), config.rules, config.eval_deals, seed=0, max_steps=config.env.max_steps
-        )
+        player = SB3Policy(self.model, deterministic=config.eval_deterministic)
+        result = evaluate(player, config.rules, config.eval_deals, seed=0, max_steps=config.env.max_steps)
         row = self.row(result) | {"steps_per_second": speed, "training_wins": self.training_wins()}
         best = max((_merit(other) for other in self.evaluations), default=(-1.0, 0.0))
         self.evaluations.append(row)
@@ -301,12 +281,9 @@ def load_model(config: Config, path: Path) -> Any:
     if not path.exists():
         raise ValueError(f"there is no checkpoint {path}: {advice}")
     try:
-        with zipfile.ZipFile(path) as archive:
-            damaged = archive.testzip()
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        open_zip(path.read_bytes())
+    except ValueError as error:
         raise ValueError(f"the checkpoint {path} is damaged ({error}): {advice}") from error
-    if damaged is not None:
-        raise ValueError(f"the checkpoint {path} is damaged ({damaged} in it has changed): {advice}")
     try:
         model = algorithm_class(config.algorithm).load(path, device=config.device)
     except Exception as error:  # whatever unpickling a foreign file may raise
@@ -373,7 +350,7 @@ def train(
         model.set_logger(Logger(None, [log]))
         every = _LOG_EPISODES
         if config.algorithm != "dqn":
-            every = max(1, _LOG_STEPS // (model.n_steps * config.num_envs))
+            every = max(1, min(_LOG_STEPS, config.steps // 10) // (model.n_steps * config.num_envs))
         try:
             if model.num_timesteps < config.steps:
                 left = config.steps - model.num_timesteps

@@ -191,7 +191,8 @@ def evaluate_policy(
     check_whole("--max-steps", max_steps, 1)
     if table_format not in FORMATS:
         raise ValueError(f"unknown format {table_format!r}: use one of {', '.join(FORMATS)}")
-    options = {"samples": samples, "time_limit": time_limit, "threads": threads, "only_legal": only_legal or None}
+    options: dict[str, Any] = {"samples": samples, "time_limit": time_limit, "threads": threads}
+    options["only_legal"] = only_legal or None
     players = {rule_set: policy_named(policy, rules=rule_set, **options) for rule_set in chosen}
     found: dict[Rules, dict[str, Any]] = {}
     if out is not None:

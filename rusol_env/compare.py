@@ -8,6 +8,7 @@ from importlib import import_module
 from importlib.metadata import version
 from itertools import combinations
 from math import sqrt
+from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -273,6 +274,7 @@ def compare(
         ImportError: scipy is missing.
     """
     extra("scipy.stats")
+    policy = str(policy) if isinstance(policy, Path) else policy
     chosen = check_comparison(policy, rules)
     seed = check_seed(seed)
     node_limit = check_whole("node_limit", node_limit, 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -37,6 +39,25 @@ def write_whole(path: Path, data: bytes, *, replace: bool = True) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def open_zip(data: bytes) -> zipfile.ZipFile:
+    """The zip file in `data`, when all its parts agree with their checksums.
+
+    Raises:
+        ValueError: it is damaged, or no zip file.
+    """
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(data))
+        changed = archive.testzip()
+    except Exception as error:  # what a damaged file makes zipfile and zlib raise can be anything
+        raise ValueError(str(error) or type(error).__name__) from error
+    if changed is not None:
+        raise ValueError(f"{changed} in it has changed")
+    if min((part.header_offset for part in archive.infolist()), default=0) > 0:
+        # What zipfile found is a zip file within the file.
+        raise ValueError("its end is missing")
+    return archive
 
 
 @contextmanager

@@ -73,7 +73,8 @@ class ModelCard:
     def __post_init__(self) -> None:
         for field in ("name", "config", "command", "revision", "evaluation"):
             self._need(field, isinstance(getattr(self, field), str) and getattr(self, field), "text")
-        self._need("rules", isinstance(self.rules, str), "the name of a rule set")
+        rules: Any = self.rules
+        self._need("rules", isinstance(rules, str), "the name of a rule set")
         rules_named(self.rules)
         for field in ("steps", "seed", "bytes"):
             self._need(field, _is_count(getattr(self, field)), "a whole number, 0 or more")
@@ -86,7 +87,7 @@ class ModelCard:
         results: Any = self.results
         missing = [key for key in _FIGURES if key not in results] if isinstance(results, dict) else _FIGURES
         self._need("results", not missing, f"a summary of evaluate, which has {', '.join(missing)}")
-        self._need("results", results.get("rules", self.rules) == self.rules, f"of {self.rules} rules")
+        self._need("results", self.results.get("rules", self.rules) == self.rules, f"of {self.rules} rules")
         digest: Any = self.sha256
         plain = isinstance(digest, str) and len(digest) == 64 and set(digest) <= set("0123456789abcdef")
         self._need("sha256", plain, "64 hexadecimal digits in lower case")

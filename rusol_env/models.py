@@ -71,11 +71,9 @@ class CallablePolicy(Policy):
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         if self.batched:
             return self.function(observations, masks)
-        over = masks.all(axis=1)
-        chosen = [
-            0 if done else self.function(seen, mask) for seen, mask, done in zip(observations, masks, over, strict=True)
-        ]
-        return np.asarray(chosen)
+        return np.asarray(
+            [0 if mask.all() else self.function(seen, mask) for seen, mask in zip(observations, masks, strict=True)]
+        )
 
 
 def shipped() -> dict[str, Path]:

@@ -5,8 +5,8 @@ mixed with the rows of the cards that it has to do with, and each legal move is 
 that it concerns. An *MLP* is the plain network of Stable-Baselines3. `agents/network.py` trains both and writes the
 files.
 
-All sums are taken in one order, by kernels, and never by a BLAS: a position is worth the same to the last bit on every
-machine and in every batch.
+All sums are taken in one order, by kernels, and never by a BLAS: a position is worth the same to the last bit in every
+batch and, but for the tanh of an MLP, on every machine.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ STRUCTURED: Final = "structured"
 MLP: Final = "mlp"
 # A row is mixed with itself, its neighbours, the means of the next higher and lower rank, and the mean of all cards.
 NUM_MIXED: Final = NUM_NEIGHBOURS + 4
-# Far more than any network here has; a file of another kind may claim anything.
-_MOST_BYTES: Final = 1 << 30
 
 Arrays = Mapping[str, NDArray[np.float32]]
 
@@ -202,8 +200,12 @@ class Network:
         self.observation: Final = observation
         self.activation: Final = activation
         _check(arrays, kind, observation)
-        # Kernels add up along a layer's inputs: those come first.
-        self.arrays: Final = {name: np.ascontiguousarray(array.T) for name, array in arrays.items()}
+        # Kernels add up along a layer's inputs: those come first. Copies, since a kernel would be compiled anew for
+        # arrays that are for reading only, as those of a file are.
+        self._arrays: Final = {
+            name: np.array(array.T if name.endswith(".weight") else array, order="C") for name, array in arrays.items()
+        }
+        self._mixes: Final = _stacked(self._arrays) if kind == STRUCTURED else None
 
     def logits(self, observations: NDArray[Any]) -> NDArray[np.float32]:
         """What each action of N positions is worth.
@@ -213,25 +215,32 @@ class Network:
 
         Returns:
             float32 (N, 416); 0 in a structured network for actions that are not legal by the observation.
-        """
-        return self._weigh_moves(observations) if self.kind == STRUCTURED else self._forward(observations)
 
-    def _weigh_moves(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        arrays = self.arrays
-        width, hidden = len(arrays["special"]), len(arrays["worth.weight"])
-        layers = [name.removesuffix(".weight") for name in _mixes(arrays)]
-        mix = np.zeros((len(layers), NUM_MIXED * width, width), np.float32)
-        bias = np.zeros((len(layers), width), np.float32)
-        for at, layer in enumerate(layers):
-            mix[at], bias[at] = arrays[f"{layer}.weight"], arrays[f"{layer}.bias"]
+        Raises:
+            ValueError: they have another shape; or those that a structured network reads have values beyond 0 to 1.
+        """
+        shape = observation_space(Observation(self.observation), False).shape
+        if observations.shape[1:] != shape:
+            rest = ", ".join(map(str, shape))
+            raise ValueError(
+                f"the network reads {self.observation!r} observations, (N, {rest}), not {observations.shape}"
+            )
+        return self._forward(observations) if self._mixes is None else self._weigh_moves(observations, *self._mixes)
+
+    def _weigh_moves(
+        self, observations: NDArray[Any], mix: NDArray[np.float32], mix_bias: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        arrays = self._arrays
+        width: int = arrays["special"].shape[1]
+        hidden = len(arrays["worth.weight"])
         logits = np.zeros((len(observations), NUM_ACTIONS), np.float32)
         _structured(
             *inputs(observations),
             arrays["encode.weight"],
-            np.ascontiguousarray(arrays["card"].T) + arrays["encode.bias"],
-            np.ascontiguousarray(arrays["special"].T),
+            arrays["card"] + arrays["encode.bias"],
+            arrays["special"],
             mix,
-            bias,
+            mix_bias,
             arrays["summary.weight"],
             arrays["summary.bias"],
             arrays["weigh.weight"],
@@ -248,12 +257,12 @@ class Network:
         return logits
 
     def _forward(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        rows = np.ascontiguousarray(observations.reshape(len(observations), -1), np.float32)
-        last = len(self.arrays) // 2 - 1
+        rows = np.ascontiguousarray(observations, np.float32).reshape(len(observations), len(self._arrays["0.weight"]))
+        last = len(self._arrays) // 2 - 1
         for at in range(last + 1):
-            weights = self.arrays[f"{at}.weight"]
+            weights = self._arrays[f"{at}.weight"]
             out = np.empty((len(rows), weights.shape[1]), np.float32)
-            _layer(rows, weights, self.arrays[f"{at}.bias"], out)
+            _layer(rows, weights, self._arrays[f"{at}.bias"], out)
             if at < last:
                 out = np.maximum(out, 0) if self.activation == "relu" else np.tanh(out)
             rows = out
@@ -283,20 +292,30 @@ class Network:
             if told.get("format") != FORMAT:
                 raise ValueError(f"its format is {told.get('format')!r} and not {FORMAT!r}")
             return cls(arrays, *(told.get(key, "") for key in ("kind", "observation", "activation")))
-        except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        except KeyError as error:
+            raise ValueError(f"{path} is no network of rusol-env: it holds numbers of the type {error}") from error
+        except (SafetensorError, ValueError) as error:
             raise ValueError(f"{path} is damaged, or no network of rusol-env: {error}") from error
 
 
 def _metadata(data: bytes) -> dict[str, str]:
     """The texts at the head of a safetensors file; its library reads them from files on disk only."""
     size = int.from_bytes(data[:8], "little")
-    return json.loads(data[8 : 8 + size]).get("__metadata__", {})
+    return json.loads(data[8 : 8 + size]).get("__metadata__") or {}
 
 
 def _mixes(arrays: Arrays) -> list[str]:
-    """The names of the weights of the layers that mix rows."""
+    """The names of the layers that mix rows."""
     number = sum(name.startswith("mix.") and name.endswith(".weight") for name in arrays)
-    return [f"mix.{at}.weight" for at in range(number)]
+    return [f"mix.{at}" for at in range(number)]
+
+
+def _stacked(arrays: Arrays) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Weights float32 (L, 8 width, width) and biases float32 (L, width) of the layers that mix rows; L may be 0."""
+    names, width = _mixes(arrays), arrays["special"].shape[1]
+    weights = np.array([arrays[f"{name}.weight"] for name in names], np.float32)
+    biases = np.array([arrays[f"{name}.bias"] for name in names], np.float32)
+    return weights.reshape(-1, NUM_MIXED * width, width), biases.reshape(-1, width)
 
 
 def shapes(arrays: Arrays, kind: str, observation: str) -> dict[str, tuple[int, ...]]:
@@ -314,15 +333,15 @@ def shapes(arrays: Arrays, kind: str, observation: str) -> dict[str, tuple[int, 
         size = int(np.prod(observation_space(Observation(observation), False).shape))
         last = max(len(arrays) // 2 - 1, 0)
         for at in range(last + 1):
-            wrote = NUM_ACTIONS if at == last else len(arrays[f"{at}.bias"])
+            wrote = NUM_ACTIONS if at == last else arrays[f"{at}.bias"].size
             layer(str(at), size, wrote)
             size = wrote
         return found
-    width, hidden = arrays["special"].shape[-1], arrays["worth.weight"].shape[-1]
+    width, hidden = arrays["special"].size // NUM_SPECIALS, arrays["worth.weight"].size
     found["card"], found["special"] = (NUM_CARDS, width), (NUM_SPECIALS, width)
     layer("encode", NUM_FEATURES + NUM_RELATIONS, width)
     for name in _mixes(arrays):
-        layer(name.removesuffix(".weight"), NUM_MIXED * width, width)
+        layer(name, NUM_MIXED * width, width)
     layer("summary", 2 * width, hidden)
     layer("weigh", NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, hidden)
     layer("worth", hidden, 1)
@@ -332,7 +351,7 @@ def shapes(arrays: Arrays, kind: str, observation: str) -> dict[str, tuple[int, 
 def _check(arrays: Arrays, kind: str, observation: str) -> None:
     try:
         wanted = shapes(arrays, kind, observation)
-    except (KeyError, IndexError) as error:
+    except KeyError as error:
         raise ValueError(f"a {kind} network has an array {error}, and this has not") from error
     for name, shape in wanted.items():
         if name not in arrays:
@@ -340,8 +359,8 @@ def _check(arrays: Arrays, kind: str, observation: str) -> None:
         array = arrays[name]
         if array.shape != shape or array.dtype != np.float32:
             raise ValueError(f"its array {name!r} is {array.dtype} {array.shape}: it must be float32 {shape}")
-        if not np.isfinite(array).all():
-            raise ValueError(f"its array {name!r} has an entry that is no number")
+        if not array.size or not np.isfinite(array).all():
+            raise ValueError(f"its array {name!r} is empty, or has an entry that is no number")
     if len(arrays) != len(wanted):
         raise ValueError(f"its array {min(set(arrays) - set(wanted))!r} is of no {kind} network")
 

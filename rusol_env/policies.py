@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -418,7 +417,7 @@ class PlannerPolicy(_CompiledPolicy):
         narrow(memory, count, masks[i])
 
 
-POLICIES: Final[dict[str, Callable[..., Policy]]] = {
+POLICIES: Final[dict[str, type[SeededPolicy]]] = {
     policy.name: policy for policy in (RandomPolicy, GreedyPolicy, PlannerPolicy)
 }
 """The built-in policies; `rusol_env.models` knows those that are read from files too."""

@@ -2,6 +2,29 @@
 
 There is a row for each card. `rusol_env.network` plays with such networks and `agents/network.py` trains them; both
 read their inputs from the kernel here, which knows nothing but the observation.
+
+The relations of a card. Of one on its foundation only 16 to 18 are set, of an unseen one 0 and 1 too::
+
+    0   1: it is the next of its suit to go up        10  the fewest cards that go up before one of the face-up
+    1   cards of its suit that go up before it / 12       cards below it, in that one's suit, / 13; 1 if none lies there
+    2   1: its successor in suit lies on top of it    11  cards one rank higher in other columns / 4
+    3   1: it lies below it, but not directly         12  those of them that are the last of their column / 4
+    4   1: it lies in another column                  13  the fewest cards on top of one of them / 20; 1 if none
+    5   cards on top of its successor / 20            14  cards one rank lower in other columns / 4
+    6   1: its predecessor in suit lies on top of it  15  cards one rank higher on top of it / 4
+    7   1: it lies below it                           16  unseen cards / 21
+    8   lower cards of its suit below it / 12         17  empty columns / 4
+    9   lower cards of its suit on top of it / 12     18  cards on the foundations / 52
+                                                      19  face-down cards in its column / 6
+
+The features of a move::
+
+    0   1: to the foundation                          5   1: it turns a card up
+    1   1: and no lower card could want to lie on it  6   face-down cards in its column / 6, if it does
+    2   1: to an empty column                         7   1: it empties its column
+    3   1: onto the successor in suit                 8   1: it leaves a card one rank higher, of any suit
+    4   cards of the column it goes to whose          9   cards that move / 20
+        successor comes to lie on top of them / 5
 """
 
 from __future__ import annotations
@@ -41,7 +64,7 @@ class Inputs(NamedTuple):
     """
 
     features: NDArray[np.float32]
-    """float32 (N, 52, 24 + 20): the "cards" observation, then the relations that `_relate` tells of."""
+    """float32 (N, 52, 24 + 20): the "cards" observation, then the relations, see above."""
     neighbours: NDArray[np.int64]
     """int64 (N, 52, 4): the rows of the card below, the card on top, the successor and the predecessor in suit."""
     games: NDArray[np.int64]
@@ -51,7 +74,7 @@ class Inputs(NamedTuple):
     concerned: NDArray[np.int64]
     """int64 (M, 6): the rows a move is weighed by."""
     moves: NDArray[np.float32]
-    """float32 (M, 10): the features of moves that `_relate` tells of."""
+    """float32 (M, 10): the features of moves, see above."""
 
 
 @kernel
@@ -76,6 +99,8 @@ def _relate(
     total = 0
     for i in range(number):
         columns[:] = -1
+        # So that what is no position of a game has nothing out of bounds either.
+        table[:] = 0
         heights[:] = 0
         downs[:] = 0
         counts[:] = 0
@@ -224,9 +249,16 @@ def inputs(cards: NDArray[Any]) -> Inputs:
 
     Returns:
         the inputs; a move of a card that cannot be seen, as the mask of a finished game allows, is left out.
+
+    Raises:
+        ValueError: they have another shape, or values that are not from 0 to 1.
     """
+    if cards.shape[1:] != (NUM_CARDS, NUM_FEATURES):
+        raise ValueError(f"'cards' observations have the shape (N, {NUM_CARDS}, {NUM_FEATURES}), not {cards.shape}")
     cards = np.ascontiguousarray(cards, np.float32)
     number = len(cards)
+    if number and not (cards.min() >= 0 and cards.max() <= 1):
+        raise ValueError("'cards' observations have values from 0 to 1, and these have others")
     most = int((cards[:, :, LEGAL:] != 0).sum())
     found = Inputs(
         np.empty((number, NUM_CARDS, NUM_FEATURES + NUM_RELATIONS), np.float32),

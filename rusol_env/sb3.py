@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
@@ -23,7 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from rusol_env.deals import check_seed, next_below
 from rusol_env.engine import NUM_ACTIONS
-from rusol_env.files import RunsCodeWarning
+from rusol_env.files import RunsCodeWarning, open_zip
 from rusol_env.observe import Observation, observation_space
 from rusol_env.policies import SeededPolicy
 from rusol_env.rules import CLASSIC, Rules
@@ -238,22 +238,20 @@ class SB3Policy(SeededPolicy):
         Args:
             model: the model.
             name: of the policy; by default the model's class in lower case.
-            deterministic: play the action with the highest probability or value; if not, draw one by its probability.
+            deterministic: play the action with the highest probability or value; if not, draw one by its probability,
+                of DQN as it explores: any, at its exploration rate.
             only_legal: of a model without masks, leave illegal actions out.
             seed: what actions are drawn from, if they are.
 
         Raises:
-            ValueError: no model of these classes, or one of other observations or actions; or `deterministic` is off
-                for DQN, which has no probabilities.
+            ValueError: no model of these classes, or one of other observations or actions.
         """
         super().__init__(seed)
         self.kind: Final = _class_of(model)
         self.model: Final = model
-        self.observation = _observation_of(model)
+        self.observation = observation_of(model)
         if model.action_space != Discrete(NUM_ACTIONS):
             raise ValueError(f"the model's actions are {model.action_space}: they must be Discrete({NUM_ACTIONS})")
-        if self.kind == "DQN" and not deterministic:
-            raise ValueError("DQN has values and no probabilities to draw actions by: leave deterministic on")
         self.name = name or self.kind.lower()
         self.deterministic: Final = deterministic
         self.only_legal: Final = only_legal or self.kind == "MaskablePPO"
@@ -269,17 +267,23 @@ class SB3Policy(SeededPolicy):
         }
 
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
-        scores = self._scores(observations, masks)
         if self.deterministic:
-            return scores.argmax(axis=1)
-        edges = _softmax(scores).cumsum(axis=1)
+            return self._scores(observations, masks).argmax(axis=1)
+        edges = self.probabilities(observations, masks).cumsum(axis=1)
         streams = self._grow(len(masks))
         draws = np.array([next_below(streams, i, _DRAWS) for i in range(len(masks))]) / _DRAWS
         return (edges > (draws * edges[:, -1])[:, None]).argmax(axis=1)
 
-    def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]] | None:
-        """The model's distribution, floats (N, 416), of which a deterministic policy takes the peak; None for DQN."""
-        return None if self.kind == "DQN" else _softmax(self._scores(observations, masks))
+    def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]]:
+        """The model's distribution, float64 (N, 416), of which a deterministic policy takes the peak."""
+        scores = self._scores(observations, masks)
+        if self.kind == "DQN":
+            rate, allowed = self.model.exploration_rate, np.isfinite(scores)
+            shares = allowed * (rate / allowed.sum(axis=1, keepdims=True))
+            shares[np.arange(len(shares)), scores.argmax(axis=1)] += 1 - rate
+            return shares
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return shares / shares.sum(axis=1, keepdims=True)
 
     def _scores(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.float64]:
         """Log-probabilities or values of the actions, float64 (N, 416); -inf for those that are left out."""
@@ -315,7 +319,7 @@ class SB3Policy(SeededPolicy):
         """
         path = Path(path)
         data = path.read_bytes()
-        kind = _look_into(path)
+        kind = _class_in(data, path)
         warnings.warn(
             f"reading {path} runs code that it holds, as every saved model of Stable-Baselines3 does: it must be one "
             "that you trust",
@@ -323,7 +327,7 @@ class SB3Policy(SeededPolicy):
             stacklevel=2,
         )
         try:
-            model = getattr(import_module(CLASSES[kind]), kind).load(path, device=device)
+            model = getattr(import_module(CLASSES[kind]), kind).load(io.BytesIO(data), device=device)
         except Exception as error:  # what somebody's pickles raise can be anything
             raise ValueError(f"{path} could not be read as a model of {kind}: {error!r}") from error
         try:
@@ -334,11 +338,6 @@ class SB3Policy(SeededPolicy):
         return policy
 
 
-def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
 def _class_of(model: Any) -> str:
     """Which of `CLASSES` a model is of, or is derived from."""
     for base in type(model).__mro__:
@@ -347,7 +346,12 @@ def _class_of(model: Any) -> str:
     raise ValueError(f"a {type(model).__name__} cannot be played: models of {', '.join(CLASSES)} can")
 
 
-def _observation_of(model: Any) -> str:
+def observation_of(model: Any) -> str:
+    """The kind of observation that a model was made for, ``"cards"`` or ``"board"``.
+
+    Raises:
+        ValueError: it was made for others.
+    """
     for kind in Observation:
         if model.observation_space == observation_space(kind, False):
             return kind.value
@@ -355,19 +359,16 @@ def _observation_of(model: Any) -> str:
     raise ValueError(f"the model's observations are {model.observation_space}: they must be {spaces}")
 
 
-def _look_into(path: Path) -> str:
-    """Which of `CLASSES` the model in a file is of, told without unpickling.
+def _class_in(file: bytes, path: Path) -> str:
+    """Which of `CLASSES` the model in a file is of, told without unpickling; `path` is for messages.
 
     Such a file holds ``data``, a JSON object of the model's attributes, where whatever is no plain value is an object
     of its pickle and some readable attributes.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            bad = archive.testzip()
-            if bad is not None:
-                raise zipfile.BadZipFile(f"its {bad} has a wrong checksum")
-            data: Any = json.loads(archive.read("data")) if "data" in archive.namelist() else None
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, ValueError, NotImplementedError) as error:
+        archive = open_zip(file)
+        data: Any = json.loads(archive.read("data")) if "data" in archive.namelist() else None
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged, or no saved model of Stable-Baselines3: {error}") from error
     if not isinstance(data, dict) or "policy_class" not in data or "observation_space" not in data:
         raise ValueError(f"{path} is no saved model of Stable-Baselines3: there is no data of one in it")
