@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import gymnasium
 import torch
@@ -147,18 +147,19 @@ class StructuredPolicy(MaskableActorCriticPolicy):
         as by a distribution over all 416 actions. The masks are in the observations."""
         if deterministic:
             return super().forward(obs, deterministic, action_masks)
-        moves = self.features_extractor.weigh_moves(obs)
+        moves = self._weigh_moves(obs)
         logs = moves.log_probabilities()
         actions = moves.draw(logs)
         return actions, self.value_net(moves.summary), moves.of(logs, actions)
 
-    def evaluate_actions(
-        self, obs: Tensor, actions: Tensor, action_masks: Any = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def evaluate_actions(self, obs: Tensor, actions: Tensor, action_masks: Any = None) -> tuple[Tensor, Tensor, Tensor]:
         """Values, log-probabilities and entropies for an update."""
-        moves = self.features_extractor.weigh_moves(obs)
+        moves = self._weigh_moves(obs)
         logs = moves.log_probabilities()
         return self.value_net(moves.summary), moves.of(logs, actions), moves.entropy(logs)
+
+    def _weigh_moves(self, obs: Tensor) -> Moves:
+        return cast(StructuredNetwork, self.features_extractor).weigh_moves(obs)
 
     def _build(self, lr_schedule: Any) -> None:
         hidden = self.features_dim - NUM_ACTIONS
