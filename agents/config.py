@@ -93,6 +93,8 @@ class Config(_Strict):
     device: str = "cpu"
     deals: Literal["all", "winnable"] = "all"
     """Which deals of the training split are played: those that the solver proves winnable, or all."""
+    lost_reward: float | None = None
+    """Ends a game, with this reward, as soon as the solver proves it lost; see `SB3VecEnv`."""
     env: EnvOptions = EnvOptions()
     reward_scale: Annotated[float, Field(gt=0)] = 1.0
     """What the learner's rewards are multiplied by; logs and tables have the game's own."""

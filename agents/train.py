@@ -240,7 +240,8 @@ def make_env(config: Config, seed: int, deals: Iterator[Deal] | None = None) -> 
     """The games to train on, drawn from `seed`; those of `deals` if there are any."""
     if deals is None and config.deals == "winnable":
         deals = WinnableDeals(config.rules, seed)
-    games = SB3VecEnv(config.num_envs, config.rules, seed=seed, deals=deals, **config.env.model_dump())
+    options = config.env.model_dump() | {"lost_reward": config.lost_reward}
+    games = SB3VecEnv(config.num_envs, config.rules, seed=seed, deals=deals, **options)
     return games if config.reward_scale == 1 else ScaledRewards(games, config.reward_scale)
 
 

@@ -56,7 +56,7 @@ class SB3VecEnv(VecEnv):
         rules: str | Rules = CLASSIC,
         *,
         seed: int | None = None,
-        end_when_lost: bool = False,
+        lost_reward: float | None = None,
         **options: Any,
     ) -> None:
         """Make `num_envs` games.
@@ -65,9 +65,9 @@ class SB3VecEnv(VecEnv):
             num_envs: how many games.
             rules: as for `RussianSolitaireEnv`.
             seed: of the first reset: game i draws its deals from the stream of ``seed + i``.
-            end_when_lost: a game also ends, as terminated, as soon as the solver, which knows all cards, proves in a
-                short look that it can no longer be won: the learner is told at once which move it was. Observations
-                tell nothing more than before.
+            lost_reward: a game also ends, as terminated and with this reward added, as soon as the solver, which knows
+                all cards, proves in a short look that it can no longer be won: so the learner is told at once which
+                move it was. None lets games go on. Observations tell nothing more than before.
             options: the other arguments of `RussianSolitaireVectorEnv`, save ``autoreset_mode``, ``copy`` (learners
                 keep what they are handed) and ``render_mode``; ``deals`` must be an iterator without end.
 
@@ -93,7 +93,8 @@ class SB3VecEnv(VecEnv):
         self._returns = np.zeros(num_envs, np.float64)
         self._lengths = np.zeros(num_envs, np.int64)
         self._made = time.time()
-        self._solver = Solver(rules) if end_when_lost else None
+        self._lost_reward = lost_reward
+        self._solver = None if lost_reward is None else Solver(rules)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset: game i draws its deals from the stream of ``seed + i``.
@@ -138,9 +139,11 @@ class SB3VecEnv(VecEnv):
             last = found["final_info"]
             for i in ended.tolist():
                 infos[i] = self._last_info(last, i, found["final_obs"][i], bool(truncations[i]))
-        if self._solver is not None:
+        if self._solver is not None and self._lost_reward is not None:
             lost = self._solver.lost(self.games.rows) & ~dones
             if lost.any():
+                rewards = rewards + lost * self._lost_reward
+                self._returns += lost * self._lost_reward
                 for i in np.flatnonzero(lost).tolist():
                     infos[i] = self._last_info(found, i, observations[i], False)
                 observations, _ = self.games.reset(options={"reset_mask": lost})

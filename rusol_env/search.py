@@ -610,6 +610,25 @@ def easy_rows(
         statuses[i] = easy(work, take_back, joins_last, node_limit)
 
 
+@kernel
+def label_moves(
+    work: Work,
+    take_back: bool,
+    joins_last: bool,
+    node_limit: int,
+    rows: NDArray[np.int8],
+    masks: NDArray[np.bool_],
+    labels: NDArray[np.int8],
+) -> None:
+    """`easy` after each move that a mask allows, into `labels` int8 (N, 416), which keeps the rest."""
+    for i in range(rows.shape[0]):
+        for action in range(masks.shape[1]):
+            if masks[i, action]:
+                copy_array(rows[i], work.start)
+                apply(work.start, int64(action))
+                labels[i, action] = easy(work, take_back, joins_last, node_limit)
+
+
 def joins_last(rules: Rules) -> bool:
     """Whether a card fits on one card only, so that it can never leave it again but for its foundation.
 
