@@ -167,7 +167,9 @@ def _is_date(value: Any) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(text, str) for text in cast(dict[Any, Any], value).values())
+    if not isinstance(value, dict):
+        return False
+    return all(isinstance(text, str) for pair in cast(dict[Any, Any], value).items() for text in pair)
 
 
 def _is_curve(value: Any) -> bool:

@@ -106,7 +106,7 @@ def check_policy(name: str, rules: str | Rules = CLASSIC) -> None:
             )
         return
     path = Path(name)
-    if path.is_dir():
+    if name and path.is_dir():
         raise ValueError(f"policy {name!r} is a folder: name the model in it, a file {NETWORK} or {SB3}")
     if path.suffix not in (NETWORK, SB3):
         kind = f"{name!r} is a file, and no model: its name must end in {NETWORK} or {SB3}" if path.is_file() else ""
