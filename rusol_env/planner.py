@@ -133,6 +133,19 @@ def _complete(memory: Memory, board: NDArray[np.int8], hidden: int, streams: NDA
 
 
 @kernel
+def lay_out(memory: Memory, board: NDArray[np.int8]) -> int:
+    """Lay some completion of a "board" observation, int8 (8, 52), out in `now`; NO_POSITION if it is none."""
+    hidden = _read(memory, board)
+    if hidden >= 0:
+        for k in range(hidden):
+            memory.deck[memory.places[k]] = memory.unseen[k]
+        for suit in range(NUM_SUITS):
+            memory.now[COUNTS + suit] = board[NUM_COLUMNS, suit]
+        lay(memory.now, memory.deck, memory.heights, memory.down)
+    return hidden
+
+
+@kernel
 def begin(
     memory: Memory, board: NDArray[np.int8], mask: NDArray[np.int8], streams: NDArray[np.uint64], i: int
 ) -> tuple[int, int]:

@@ -53,6 +53,7 @@ from rusol_env.search import (
     easy_rows,
     grown,
     joins_last,
+    label_moves,
     new_work,
     search,
     shorten,
@@ -192,6 +193,23 @@ class Solver:
         easy_rows(self._small, self.take_back, self._joins_last, node_limit, rows, statuses)
         return statuses == LOST
 
+    def after_moves(
+        self, rows: NDArray[np.int8], masks: NDArray[np.bool_], *, node_limit: int = DEFAULT_NODE_LIMIT
+    ) -> NDArray[np.int8]:
+        """What a short look says of the positions after moves.
+
+        Args:
+            rows: positions as the engine keeps them, int8 (N, ...), of this solver's rules.
+            masks: bool (N, 416), the moves, which must be legal.
+            node_limit: look at no more positions for each move.
+
+        Returns:
+            int8 (N, 416), a `Verdict` for each move, -1 for all else.
+        """
+        statuses = np.full(masks.shape, -1, np.int8)
+        label_moves(self._small, self.take_back, self._joins_last, node_limit, rows, masks, statuses)
+        return _VERDICT_OF[statuses]
+
     def _settle(self, status: int, node_limit: int, deadline: float) -> int:
         """Go on where `easy` stopped, in slices, so that Ctrl-C and the clock are heard."""
         control = self._work.control
@@ -294,6 +312,9 @@ _VERDICTS: Final = {
     PAUSED: Verdict.UNDECIDED,
     FULL: Verdict.UNDECIDED,
 }
+
+# int8 (5,): the verdict of each status, and -1 for -1, by NumPy's indexing from the end
+_VERDICT_OF: Final = np.array([*(_VERDICTS[status] for status in range(len(_VERDICTS))), -1], np.int8)
 
 
 def check_time_limit(time_limit: float | None) -> None:

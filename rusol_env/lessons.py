@@ -1,0 +1,237 @@
+"""Positions with the solver's word on each legal move: what an agent can learn from that no longer has to ask.
+
+A game is played on a deal that can be won. At each decision the solver, which knows the cards that lie face down, says
+of each legal move whether the game can still be won after it. For somebody who sees only what lies face up that is a
+fair sample of the move's chance. Only the positions are kept where one move wins and another does not: where all moves
+are as good, there is nothing to choose. A game that is lost ends.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rusol_env._jit import kernel
+from rusol_env.cards import NUM_CARDS
+from rusol_env.deals import check_seed, check_whole, mix
+from rusol_env.engine import BOARD_SIZE, NUM_ACTIONS
+from rusol_env.files import write_whole
+from rusol_env.labels import Verdict
+from rusol_env.observe import NUM_FEATURES, Observation, encode_cards
+from rusol_env.planner import Memory, lay_out, new_memory
+from rusol_env.policies import Policy
+from rusol_env.rules import CLASSIC, NUM_COLUMNS, Rules, rules_named
+from rusol_env.solver import Solver, WinnableDeals
+from rusol_env.vector import RussianSolitaireVectorEnv
+
+_FORMAT: Final = "rusol-env lessons 1"
+# Of this many, a policy's step is told how many are random moves.
+_DRAWS: Final = 1 << 20
+
+
+@kernel
+def _show(
+    memory: Memory,
+    boards: NDArray[np.int8],
+    ends: NDArray[np.int64],
+    actions: NDArray[np.int16],
+    labels: NDArray[np.int8],
+    which: NDArray[np.int64],
+    masks: NDArray[np.int8],
+    cards: NDArray[np.float32],
+    verdicts: NDArray[np.int8],
+) -> int:
+    """Write the "cards" observations float32 (K, 52, 24) and verdicts int8 (K, 416) of the positions `which` (K,).
+
+    Returns the first place of a board that is none, or K.
+    """
+    for k in range(len(which)):
+        at = which[k]
+        if lay_out(memory, boards[at]) < 0:
+            return k
+        masks[:] = 0
+        verdicts[k, :] = -1
+        for move in range(0 if at == 0 else ends[at - 1], ends[at]):
+            masks[actions[move]] = 1
+            verdicts[k, actions[move]] = labels[move]
+        encode_cards(memory.now, masks, False, cards[k])
+    return len(which)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lessons:
+    """S positions, and M moves in them."""
+
+    rules: Rules
+    boards: NDArray[np.int8]
+    """int8 (S, 8, 52): the "board" observations."""
+    ends: NDArray[np.int64]
+    """int64 (S,): where the moves of each position end among all moves."""
+    actions: NDArray[np.int16]
+    """int16 (M,): the legal moves, 0 to 415."""
+    labels: NDArray[np.int8]
+    """int8 (M,): what the solver says of the position after each, a `Verdict`."""
+    states: int
+    """Positions that were played through, of which these were kept."""
+    asked: int
+    """Moves that the solver was asked about, of which these were kept."""
+
+    def show(self, which: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+        """The positions `which`, int64 (K,), as a network reads them.
+
+        Returns:
+            "cards" observations, float32 (K, 52, 24), and int8 (K, 416): a `Verdict` for each legal move, else -1.
+
+        Raises:
+            ValueError: a board is none.
+        """
+        cards = np.empty((len(which), NUM_CARDS, NUM_FEATURES), np.float32)
+        verdicts = np.empty((len(which), NUM_ACTIONS), np.int8)
+        masks = np.empty(NUM_ACTIONS, np.int8)
+        found = self.boards, self.ends, self.actions, self.labels
+        done = _show(new_memory(self.rules), *found, which, masks, cards, verdicts)
+        if done < len(which):
+            raise ValueError(f"the board of lesson {which[done]} is none: the lessons are damaged")
+        return cards, verdicts
+
+    def save(self, path: Path) -> None:
+        """Write a compressed ``.npz``, whole or not at all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        data = io.BytesIO()
+        np.savez_compressed(
+            data,
+            format=np.array(f"{_FORMAT} {self.rules.name}"),
+            boards=self.boards,
+            ends=self.ends,
+            actions=self.actions,
+            labels=self.labels,
+            counts=np.array([self.states, self.asked], np.int64),
+        )
+        write_whole(path, data.getvalue())
+
+    @classmethod
+    def load(cls, path: Path) -> Lessons:
+        """Read what `save` wrote; no code is run.
+
+        Raises:
+            ValueError: it is damaged, or something else; the message names the file.
+            OSError: it cannot be read.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                name = str(file["format"])
+                rules = rules_named(name.removeprefix(f"{_FORMAT} "))
+                boards, ends, actions, labels = (file[key] for key in ("boards", "ends", "actions", "labels"))
+                states, asked = file["counts"].tolist()
+        except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
+            raise ValueError(f"{path} is damaged, or holds no lessons of rusol-env: {error}") from error
+        fits = (
+            boards.dtype == np.int8
+            and boards.shape == (len(ends), NUM_COLUMNS + 1, NUM_CARDS)
+            and (ends.dtype, actions.dtype, labels.dtype) == (np.int64, np.int16, np.int8)
+            and actions.shape == labels.shape == (int(ends[-1]) if len(ends) else 0,)
+            and bool((np.diff(ends, prepend=0) > 0).all())
+            and bool(((actions >= 0) & (actions < NUM_ACTIONS)).all())
+        )
+        if not fits:
+            raise ValueError(f"{path} is damaged: its arrays do not fit together")
+        return cls(rules, boards, ends, actions, labels, states, asked)
+
+
+def teach(
+    policy: Policy,
+    rules: str | Rules = CLASSIC,
+    seed: int = 0,
+    states: int = 100_000,
+    *,
+    explore: float = 0.1,
+    games: int = 512,
+    threads: int = 1,
+    progress: Callable[[int], None] | None = None,
+) -> Lessons:
+    """Let a policy play deals of the training split that can be won, and ask the solver about every legal move.
+
+    Args:
+        policy: plays, in a batch.
+        rules: the rule set, or its name.
+        seed: what the deals and random moves are drawn from, 0 to 2^64 - 1.
+        states: play through so many positions, or a few more: whole steps of the batch.
+        explore: how often a random legal move is made instead of the policy's, 0 to 1.
+        games: played at once.
+        threads: that ask the solver.
+        progress: called with the number of positions now and then.
+
+    Raises:
+        ValueError: an argument is not valid.
+    """
+    rules = rules_named(rules)
+    seed, states = check_seed(seed), check_whole("states", states, 1)
+    threads = check_whole("threads", threads, 1)
+    if not 0 <= explore <= 1:
+        raise ValueError(f"explore is {explore}: it must be from 0 to 1")
+    env = RussianSolitaireVectorEnv(
+        games,
+        rules,
+        observation=policy.observation,
+        autoreset_mode="SameStep",
+        deals=WinnableDeals(rules, seed),
+    )
+    solvers = [Solver(rules) for _ in range(threads)]
+    parts = np.array_split(np.arange(games), threads)
+    chance = np.random.default_rng(seed)
+    slots = np.arange(games)
+    policy.begin(slots, np.array([mix(np.uint64(seed) ^ np.uint64(slot)) for slot in slots], np.uint64))
+    boards: list[NDArray[np.int8]] = []
+    counts: list[NDArray[np.int64]] = []
+    actions: list[NDArray[np.int16]] = []
+    labels: list[NDArray[np.int8]] = []
+    played = asked = 0
+    observations, _ = env.reset(seed=seed)
+    with ThreadPoolExecutor(threads) as pool:
+        while played < states:
+            masks = env.action_masks()
+
+            def ask(k: int, masks: NDArray[np.bool_] = masks) -> NDArray[np.int8]:
+                return solvers[k].after_moves(env.rows[parts[k]], masks[parts[k]])
+
+            verdicts = np.concatenate(list(pool.map(ask, range(threads))))
+            won = verdicts == Verdict.WINNABLE
+            kept = np.flatnonzero(won.any(axis=1) & (masks & ~won).any(axis=1))
+            boards.append(env.rows[kept, :BOARD_SIZE].reshape(-1, NUM_COLUMNS + 1, NUM_CARDS))
+            counts.append(masks[kept].sum(axis=1))
+            actions.append(np.nonzero(masks[kept])[1].astype(np.int16))
+            labels.append(verdicts[kept][masks[kept]])
+            played += games
+            asked += int(masks.sum())
+            chosen = policy.act(observations, masks.view(np.int8))
+            random = chance.random(games) < explore
+            drawn = np.where(masks, chance.random(masks.shape, np.float32), -1).argmax(axis=1)
+            chosen = np.where(random, drawn, chosen)
+            lost = verdicts[slots, chosen] == Verdict.UNWINNABLE
+            observations, _, terminated, truncated, _ = env.step(chosen)
+            lost &= ~(terminated | truncated)
+            if lost.any():
+                observations, _ = env.reset(options={"reset_mask": lost})
+            if progress is not None:
+                progress(played)
+    env.close()
+    return Lessons(
+        rules,
+        np.concatenate(boards),
+        np.concatenate(counts).cumsum(),
+        np.concatenate(actions),
+        np.concatenate(labels),
+        played,
+        asked,
+    )
