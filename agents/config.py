@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Final, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
 
@@ -58,18 +58,18 @@ def _whole(value: Any) -> Any:
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
 
-class Linear(_Strict):
+class Linear(Strict):
     """A hyperparameter that goes evenly from `start` to `end` over the run."""
 
     start: float
     end: float
 
 
-class EnvOptions(_Strict):
+class EnvOptions(Strict):
     """Options of `RussianSolitaireEnv` that training may choose; the others are as in an evaluation."""
 
     observation: str = "cards"
@@ -78,7 +78,7 @@ class EnvOptions(_Strict):
     illegal_reward: float = 0.0
 
 
-class Config(_Strict):
+class Config(Strict):
     """A run. Frozen; `read_config` makes one from a file."""
 
     algorithm: Literal["maskable_ppo", "ppo", "dqn", "a2c"]
@@ -149,14 +149,17 @@ def _hyperparameters(algorithm: str) -> type[BaseModel]:
         if any(get_origin(kind) is Callable for kind in kinds):
             plain.append(Linear)
         fields[name] = (Union[tuple(plain)], parameter.default)  # noqa: UP007
-    return create_model("Hyperparameters", __base__=_Strict, **fields)
+    return create_model("Hyperparameters", __base__=Strict, **fields)
 
 
-def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a run from a YAML file, with ``key=value`` words on top (``hyperparameters.gamma=1``).
+def read_values(path: Path, overrides: Sequence[str] = ()) -> tuple[dict[str, Any], Callable[[str], str]]:
+    """Read a YAML mapping, with ``key=value`` words on top (``hyperparameters.gamma=1``).
+
+    Returns:
+        the values, not checked; and what tells where the value at a place such as ``env.reward`` was said.
 
     Raises:
-        ValueError: an unknown key, a wrong type or a bad value, in one sentence that names it.
+        ValueError: it is no such file, or a word changes nothing, in one sentence.
         OSError: the file cannot be read.
     """
     yaml: Any = import_module("yaml")
@@ -191,19 +194,36 @@ def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     def said_in(place: str) -> str:
         return next((word for key, word in sources.items() if f"{place}.".startswith(f"{key}.")), str(path))
 
-    return _checked(cast(dict[str, Any], values), said_in)
+    return cast(dict[str, Any], values), said_in
+
+
+def read_config(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a run from a YAML file, with ``key=value`` words on top (``hyperparameters.gamma=1``).
+
+    Raises:
+        ValueError: an unknown key, a wrong type or a bad value, in one sentence that names it.
+        OSError: the file cannot be read.
+    """
+    return _checked(*read_values(path, overrides))
+
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+def checked(
+    model: type[ModelT], values: Mapping[str, Any], said_in: Callable[[str], str], outer: tuple[str, ...] = ()
+) -> ModelT:
+    """The values as a model, or a ValueError of one sentence; they stand under the keys `outer`."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ValueError(_sentence(error, model, outer, said_in)) from None
 
 
 def _checked(values: Mapping[str, Any], said_in: Callable[[str], str]) -> Config:
-    try:
-        config = Config.model_validate(values)
-    except ValidationError as error:
-        raise ValueError(_sentence(error, Config, (), said_in)) from None
+    config = checked(Config, values, said_in)
     model = _hyperparameters(config.algorithm)
-    try:
-        hyperparameters = model.model_validate(config.hyperparameters).model_dump()
-    except ValidationError as error:
-        raise ValueError(_sentence(error, model, ("hyperparameters",), said_in)) from None
+    hyperparameters = checked(model, config.hyperparameters, said_in, ("hyperparameters",)).model_dump()
     for name, value in hyperparameters.items():
         least, most = _RANGES.get(name, (-math.inf, math.inf))
         of = cast(dict[str, Any], value).values() if isinstance(value, dict) else (value,)
