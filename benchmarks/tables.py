@@ -1,6 +1,7 @@
 """The tables of the README, from the files in benchmarks/results: `python benchmarks/tables.py` writes them in.
 
-`python benchmarks/tables.py --play` first plays the suites again, which takes a minute or two.
+`python benchmarks/tables.py --play` first plays the suites again, which takes about a quarter of an hour; names after
+it, as in ``--play ppo``, are the policies to play, all by default.
 """
 
 from __future__ import annotations
@@ -11,26 +12,47 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rusol_env import VARIANTS, evaluate, suite
+from rusol_env import Policy, evaluate
+from rusol_env.compare import mcnemar
 from rusol_env.evaluate import write_whole
+from rusol_env.models import policy_named
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 RESULTS = HERE / "results"
-SUITE = "first-10000"
-# The planner thinks for too long to play these.
-POLICIES = ("random", "greedy")
+BASELINE = "greedy"
+# policy, its options, rules, suite. The planner thinks for too long to play more of Relaxed and Yukon.
+RUNS: list[tuple[str, dict[str, int], str, str]] = [
+    ("random", {}, "classic", "first-10000"),
+    (BASELINE, {}, "classic", "first-10000"),
+    ("ppo", {}, "classic", "first-10000"),
+    ("planner", {"samples": 50}, "classic", "first-10000"),
+    ("random", {}, "relaxed", "first-10000"),
+    (BASELINE, {}, "relaxed", "first-10000"),
+    ("ppo", {}, "relaxed", "first-10000"),
+    ("planner", {"samples": 4}, "relaxed", "first-100"),
+    ("random", {}, "yukon", "first-10000"),
+    (BASELINE, {}, "yukon", "first-10000"),
+    ("planner", {"samples": 8}, "yukon", "first-100"),
+]
 
 
-def play() -> None:
-    """Write the summary of every policy under every rule set."""
+def play(names: list[str]) -> None:
+    """Write the summary of every run, or of those of the named policies, beside greedy on the same deals."""
     RESULTS.mkdir(exist_ok=True)
-    for policy in POLICIES:
-        for rules in VARIANTS:
-            summary = evaluate(policy, rules, suite(SUITE), seed=0).summary()
-            path = RESULTS / f"{policy}-{rules}-{SUITE}.json"
-            write_whole(path, (json.dumps(summary, indent=2) + "\n").encode())
-            print(path.name, summary["win_rate"])
+    for name, options, rules, deals in RUNS:
+        if names and name not in names:
+            continue
+        policy: Policy = policy_named(name, rules=rules, **options)
+        found = evaluate(policy, rules, deals, seed=0)
+        summary = found.summary()
+        if name != BASELINE:
+            greedy = evaluate(BASELINE, rules, deals, seed=0).won
+            only, only_greedy = int((found.won & ~greedy).sum()), int((greedy & ~found.won).sum())
+            summary["against_greedy"] = {"only": only, "only_greedy": only_greedy, "p": mcnemar(only, only_greedy)}
+        path = RESULTS / f"{name}-{rules}-{deals}.json"
+        write_whole(path, (json.dumps(summary, indent=2) + "\n").encode())
+        print(path.name, summary["win_rate"], flush=True)
 
 
 def load(name: str) -> dict[str, Any]:
@@ -40,19 +62,28 @@ def load(name: str) -> dict[str, Any]:
 
 def results_table() -> str:
     lines = [
-        "| policy | rules | wins of 10,000 | 95 % interval | of the winnable | mean score | mean steps |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+        "| policy | rules | deals | wins | 95 % interval | of the winnable (95 %) | only it / only greedy won "
+        "| mean score | ms a move |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for rules in VARIANTS:
-        for policy in POLICIES:
-            row = load(f"{policy}-{rules}-{SUITE}.json")
-            low, high = row["win_rate_ci95"]
-            share = f"{row['wins_of_winnable']:.1%} of {row['winnable']:,}"
-            lines.append(
-                f"| {policy} | {rules} | {row['wins']:,} ({row['win_rate']:.2%}) | {low:.2%} to {high:.2%} | {share} "
-                f"| {row['mean_score']:.1f} ± {row['mean_score_se']:.1f} | {row['mean_steps']:.1f} |"
-            )
+    for name, options, rules, deals in RUNS:
+        row = load(f"{name}-{rules}-{deals}.json")
+        title = " ".join([name, *(f"K = {value}" for value in options.values())])
+        low, high = row["win_rate_ci95"]
+        low_share, high_share = row["wins_of_winnable_ci95"]
+        share = f"{row['wins_of_winnable']:.1%} of {row['winnable']:,} ({low_share:.1%} to {high_share:.1%})"
+        pairs = "" if name == BASELINE else _pairs(**row["against_greedy"])
+        milliseconds = 1000 * row["seconds"] / (row["mean_steps"] * row["deals"])
+        lines.append(
+            f"| {title} | {rules} | {row['deals']:,} | {row['wins']:,} ({row['win_rate']:.2%}) "
+            f"| {low:.2%} to {high:.2%} | {share} | {pairs} "
+            f"| {row['mean_score']:.1f} ± {row['mean_score_se']:.1f} | {milliseconds:.3g} |"
+        )
     return "\n".join(lines)
+
+
+def _pairs(only: int, only_greedy: int, p: float) -> str:
+    return f"{only:,} / {only_greedy:,} (p {'< 0.0001' if p < 1e-4 else f'= {p:.2g}'})"
 
 
 def solver_table() -> str:
@@ -107,6 +138,6 @@ def filled(text: str) -> str:
 
 
 if __name__ == "__main__":
-    if "--play" in sys.argv[1:]:
-        play()
+    if sys.argv[1:2] == ["--play"]:
+        play(sys.argv[2:])
     write_whole(README, filled(README.read_text(encoding="utf-8")).encode())

@@ -22,7 +22,10 @@ pytest.importorskip("tensorboard", reason="tensorboard is missing: install the e
 
 from agents import train as training
 from agents.config import Config, read_config
+from agents.publish import publish
 from agents.train import main, read_rows, train
+from rusol_env import models
+from rusol_env.model_card import ModelCard
 from rusol_env.sb3 import SB3VecEnv
 
 ROOT = Path(__file__).parents[1]
@@ -129,6 +132,30 @@ def test_a_tiny_run_beats_random_on_an_easy_task_and_leaves_a_whole_folder(tiny:
     for name in ("best.zip", "last.zip", "run.json", "policy.safetensors"):
         assert (folder / name).stat().st_size > 0
     assert not list(folder.glob(".*.part"))
+
+
+def test_a_finished_run_is_published_with_a_card_whose_figures_its_command_gives(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, shelf = tmp_path / "run", tmp_path / "checkpoints"
+    monkeypatch.setattr(sys, "argv", ["agents/train.py", str(tiny)])
+    train(read_config(tiny), folder)
+    card = publish(folder, checkpoints=shelf, deals="first-50")
+    assert ModelCard.load(shelf / "ppo-relaxed.json") == card
+    assert (card.config, card.steps, [steps for steps, _ in card.curve]) == (
+        str(tiny),
+        4096,
+        [0, 1024, 2048, 3072, 4096],
+    )
+    monkeypatch.setattr(models, "CHECKPOINTS", shelf)
+    again = rusol_env.evaluate("ppo", "relaxed", "first-50").summary()
+    for key in ("wins", "mean_score", "mean_steps", "truncated", "policy_settings"):
+        assert again[key] == card.results[key]
+    # An unfinished one has nothing to show yet.
+    rows = read_rows(folder / "evaluation.csv")
+    training.write_rows(folder / "evaluation.csv", rows[:-1])
+    with pytest.raises(ValueError, match="is not finished: go on with it by --resume"):
+        publish(folder, checkpoints=shelf, deals="first-50")
 
 
 def test_two_runs_of_one_seed_have_the_same_curves_and_the_saved_model_plays_alike(tiny: Path, tmp_path: Path) -> None:

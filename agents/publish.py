@@ -1,0 +1,82 @@
+"""Make a checkpoint that ships of a finished run: ``python agents/publish.py RUN``.
+
+The run's final network goes to ``rusol_env/checkpoints/``, with a card beside it that says how it was made and how it
+plays: the network is evaluated anew on ``first-10000``, of which no run trains a deal.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+if not __package__:
+    # Run as a script: Python then looks for modules in agents/, and not for `agents`.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import typer
+
+from agents.config import read_config
+from agents.train import read_rows
+from rusol_env.evaluate import evaluate
+from rusol_env.files import write_whole
+from rusol_env.model_card import ModelCard
+from rusol_env.models import CHECKPOINTS, NETWORK, PPO
+from rusol_env.network import NetworkPolicy
+
+SUITE: Final = "first-10000"
+
+
+def publish(folder: Path, name: str = PPO, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -> ModelCard:
+    """Write the weights and the card of the run in `folder`.
+
+    Raises:
+        ValueError: the run is not finished, or its network damaged.
+        OSError: a file cannot be read or written.
+    """
+    config = read_config(folder / "config.yaml")
+    sessions: list[dict[str, Any]] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["sessions"]
+    evaluations = read_rows(folder / "evaluation.csv")
+    if not evaluations or evaluations[-1]["steps"] < config.steps:
+        raise ValueError(f"the run in {folder} is not finished: go on with it by --resume")
+    path = folder / f"policy{NETWORK}"
+    result = evaluate(NetworkPolicy.load(path, name), config.rules, deals, seed=0).summary()
+    weights = checkpoints / f"{name}-{config.rules}{NETWORK}"
+    checkpoints.mkdir(parents=True, exist_ok=True)
+    first, last = sessions[0], sessions[-1]
+    card = ModelCard.of(
+        path,
+        name=name,
+        rules=config.rules,
+        config=next((word for word in shlex.split(first["command"]) if word.endswith((".yaml", ".yml"))), ""),
+        command=f"python {first['command']}",
+        steps=evaluations[-1]["steps"],
+        hours=round(evaluations[-1]["seconds"] / 3600, 2),
+        seed=config.seed,
+        revision=first["git"] or "unknown",
+        date=time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime)),
+        versions=last["versions"],
+        curve=[[row["steps"], row["win_rate"]] for row in evaluations],
+        evaluation=f"rusol evaluate --policy {name} --rules {config.rules} --suite {deals}",
+        results=result,
+    )
+    write_whole(weights, path.read_bytes())
+    card.save(weights.with_suffix(".json"))
+    return card
+
+
+def run_publish(folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")]) -> None:
+    """Put the network of a finished run, and its card, into the package."""
+    try:
+        card = publish(folder)
+    except (ValueError, OSError) as error:
+        print(f"publish: {' '.join(str(error).split())}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    print(f"{card.name}-{card.rules}: {card.results['wins']} of {SUITE}, {card.bytes:,} bytes")
+
+
+if __name__ == "__main__":
+    typer.run(run_publish)
