@@ -65,9 +65,10 @@ class SB3VecEnv(VecEnv):
             num_envs: how many games.
             rules: as for `RussianSolitaireEnv`.
             seed: of the first reset: game i draws its deals from the stream of ``seed + i``.
-            lost_reward: a game also ends, as terminated and with this reward added, as soon as the solver, which knows
-                all cards, proves in a short look that it can no longer be won: so the learner is told at once which
-                move it was. None lets games go on. Observations tell nothing more than before.
+            lost_reward: a game also ends, as terminated, as soon as the solver, which knows all cards, proves in a
+                short look that it can no longer be won: so the learner is told at once which move it was. However a
+                game is lost, the move that does it has this reward added; what `max_steps` stops is not lost. None
+                lets games go on. Observations tell nothing more than before.
             options: the other arguments of `RussianSolitaireVectorEnv`, save ``autoreset_mode``, ``copy`` (learners
                 keep what they are handed) and ``render_mode``; ``deals`` must be an iterator without end.
 
@@ -93,8 +94,9 @@ class SB3VecEnv(VecEnv):
         self._returns = np.zeros(num_envs, np.float64)
         self._lengths = np.zeros(num_envs, np.int64)
         self._made = time.time()
-        self._lost_reward = lost_reward
-        self._solver = None if lost_reward is None else Solver(rules)
+        self._lost_reward = lost_reward or 0.0
+        take_back = bool(options.get("take_back", False))
+        self._solver = None if lost_reward is None else Solver(rules, take_back=take_back)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seed the next reset: game i draws its deals from the stream of ``seed + i``.
@@ -131,23 +133,21 @@ class SB3VecEnv(VecEnv):
         """Play an action in each game: observations, rewards float32 (N,), dones bool (N,) and infos."""
         observations, rewards, terminations, truncations, found = self.games.step(self._actions)
         dones = terminations | truncations
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        lost = np.zeros(self.num_envs, np.bool_)
+        if self._solver is not None:
+            lost = self._solver.lost(self.games.rows) & ~dones
+            stuck = terminations & ~found["final_info"]["is_success"] if dones.any() else lost
+            rewards = rewards + (lost | stuck) * self._lost_reward
         self._returns += rewards
         self._lengths += 1
-        ended = np.flatnonzero(dones)
-        if ended.size:
-            last = found["final_info"]
-            for i in ended.tolist():
-                infos[i] = self._last_info(last, i, found["final_obs"][i], bool(truncations[i]))
-        if self._solver is not None and self._lost_reward is not None:
-            lost = self._solver.lost(self.games.rows) & ~dones
-            if lost.any():
-                rewards = rewards + lost * self._lost_reward
-                self._returns += lost * self._lost_reward
-                for i in np.flatnonzero(lost).tolist():
-                    infos[i] = self._last_info(found, i, observations[i], False)
-                observations, _ = self.games.reset(options={"reset_mask": lost})
-                dones = dones | lost
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for i in np.flatnonzero(dones).tolist():
+            infos[i] = self._last_info(found["final_info"], i, found["final_obs"][i], bool(truncations[i]))
+        if lost.any():
+            for i in np.flatnonzero(lost).tolist():
+                infos[i] = self._last_info(found, i, observations[i], False)
+            observations, _ = self.games.reset(options={"reset_mask": lost})
+            dones |= lost
         self._returns[dones] = 0
         self._lengths[dones] = 0
         return observations, rewards.astype(np.float32), dones, infos

@@ -513,6 +513,35 @@ def test_it_says_what_pytorch_says(kind: str, tmp_path: Path, played: dict[str, 
         np.testing.assert_array_equal(policy.act(seen, position.masks)[clear], predicted[clear])
 
 
+def test_the_structured_policy_learns_from_the_distribution_that_the_masks_make(played: dict[str, Positions]) -> None:
+    """Over the legal moves only, it gives what sb3-contrib's policy works out over all 416 actions."""
+    torch: Any = pytest.importorskip("torch", reason="PyTorch is missing: install the extra [agents]")
+    model = trained(**KINDS["structured, 1 layers"])
+    from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
+
+    policy, (cards, _, masks) = model.policy, played["relaxed"]
+    seen = torch.as_tensor(cards)
+    with torch.no_grad():
+        torch.manual_seed(5)
+        actions, values, logs = policy(seen, action_masks=masks)
+        assert masks[np.arange(len(masks)), actions.numpy()].all()
+        over_all: Any = MaskableActorCriticPolicy.evaluate_actions
+        expected = over_all(policy, seen, actions, masks)
+        for found, other in zip(policy.evaluate_actions(seen, actions, masks), expected, strict=True):
+            np.testing.assert_allclose(found, other, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(values, expected[0], rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(logs, expected[1], rtol=1e-4, atol=1e-4)
+        # Drawn by those probabilities: one position, many times.
+        number = 20_000
+        at = int(masks.sum(axis=1).argmax())
+        drawn = policy(seen[at : at + 1].expand(number, -1, -1))[0].numpy()
+        shares = policy.get_distribution(seen[at : at + 1], masks[at : at + 1]).distribution.probs[0].numpy()
+    counts = np.bincount(drawn, minlength=416)
+    assert counts[masks[at] == 0].sum() == 0
+    # The seed is fixed: five standard errors are wide enough.
+    assert (np.abs(counts / number - shares) <= 5 * np.sqrt(shares * (1 - shares) / number) + 1e-4).all()
+
+
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
     torch: Any = pytest.importorskip("torch", reason="PyTorch is missing: install the extra [agents]")
     from agents.network import export

@@ -27,7 +27,7 @@ COMMANDS = [
 def test_every_block_is_of_a_kind_that_is_checked() -> None:
     assert {kind for kind, _ in BLOCKS} == {"python", "console", "text"}
     assert len(PYTHON) >= 3
-    assert {command[0] for command in COMMANDS} == {"make", "rusol"}
+    assert {command[0] for command in COMMANDS} == {"make", "python", "rusol"}
 
 
 @pytest.mark.parametrize("code", PYTHON, ids=[str(i) for i in range(len(PYTHON))])
@@ -50,6 +50,20 @@ def test_commands_run(command: list[str], capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c[0] == "make"], ids=" ".join)
 def test_make_targets_exist(command: list[str]) -> None:
     assert re.search(rf"^{command[1]}:", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c[0] == "python"], ids=" ".join)
+def test_training_commands_can_be_given(command: list[str]) -> None:
+    """They would run for hours: their configs and changes are read."""
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
+    from agents.config import read_config
+
+    script, path, *words = command[1:]
+    assert script == "agents/train.py"
+    changes = [word for word in words if "=" in word]
+    assert read_config(ROOT / path, changes).steps > 1_000_000
+    options = [word for word in words if word.startswith("--")]
+    assert set(options) <= {"--out", "--resume"}
 
 
 def test_the_picture_is_what_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import random
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from test_solver import endgame
 
 import rusol_env
-from rusol_env import RussianSolitaireEnv, RussianSolitaireVectorEnv
+from rusol_env import (
+    Game,
+    RussianSolitaireEnv,
+    RussianSolitaireVectorEnv,
+    Solver,
+    Verdict,
+    WinnableDeals,
+)
+from rusol_env.engine import arrange, new_rows
 
 CONTRIB: Any = pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
 
@@ -152,3 +163,93 @@ def test_what_the_batch_cannot_do_it_says() -> None:
     env.set_options({"deal_number": 1})
     env.reset()
     assert env.games.render() is None
+
+
+@pytest.mark.parametrize("rules", ["classic", "relaxed"])
+def test_a_lost_game_ends_at_the_move_that_loses_it(rules: str) -> None:
+    """Games played by chance, each played again move by move with the solver looking on."""
+    reward, number = -3.0, 12
+    env = batch(number, rules=rules, deals=WinnableDeals(rules, 1), lost_reward=reward, max_steps=100, reward="win")
+    plain = batch(1, rules=rules, max_steps=100)
+    solver, streams = Solver(rules), np.arange(number, dtype=np.uint64)
+    observations = env.reset()
+    lines: list[list[tuple[Any, int]]] = [[] for _ in range(number)]
+    dealt: list[int] = []
+    kept: list[Any] = []
+    ends = {"proved": 0, "stuck": 0, "won": 0, "truncated": 0}
+    for _ in range(120):
+        actions = rusol_env.sample_legal(env.action_masks(), streams)
+        before = observations
+        observations, rewards, dones, infos = env.step(actions)
+        for i in range(number):
+            lines[i].append((before[i].copy(), int(actions[i])))
+            if not dones[i]:
+                assert infos[i] == {}
+                assert rewards[i] == 0
+                continue
+            line, info = lines[i], infos[i]
+            lines[i] = []
+            dealt.append(info["deal_number"])
+            kept.append(info.keys())
+            game = Game.from_number(info["deal_number"], rules)
+            verdict = Verdict.WINNABLE
+            for at, (seen, action) in enumerate(line, 1):
+                assert verdict is not Verdict.UNWINNABLE
+                np.testing.assert_array_equal(seen, game.observe()[0])
+                game.play(action)
+                if rules == "classic" or at == len(line):
+                    verdict = solver.solve(game).verdict
+            over = not game.legal_moves(take_back=False, idle_moves=False)
+            how = "won" if game.won else "stuck" if over else "truncated" if len(line) == 100 else "proved"
+            ends[how] += 1
+            assert how != "proved" or verdict is Verdict.UNWINNABLE
+            assert info["TimeLimit.truncated"] == (how == "truncated")
+            assert rewards[i] == {"won": 1, "truncated": 0}.get(how, reward)
+            np.testing.assert_array_equal(info["terminal_observation"], game.observe()[0])
+            assert {key: info["episode"][key] for key in "rl"} == {"r": rewards[i], "l": len(line)}
+            assert (info["is_success"], info["score"]) == (game.won, game.score)
+            assert info["foundation_cards"] == sum(game.foundations)
+            assert info["face_down"] == sum(card is None for column in game.columns for card in column)
+    # Each deal that there is was dealt once, and in the order of the walk but for those still on the tables.
+    first = [deal for _, deal in zip(range(len(dealt) + number), WinnableDeals(rules, 1), strict=False)]
+    assert len(set(dealt)) == len(dealt)
+    assert set(dealt) < set(first)
+    met = {"proved", "stuck", "won"} if rules == "classic" else {"proved", "truncated"}
+    assert {how for how in ends if ends[how]} == met
+    # What is told of an end is what is told without.
+    plain.reset()
+    told: dict[str, Any] = {}
+    while not told:
+        told = plain.step(rusol_env.sample_legal(plain.action_masks(), streams[:1]))[3][0]
+    assert all(keys == told.keys() for keys in kept)
+
+
+def test_what_can_be_won_by_taking_back_is_not_lost() -> None:
+    chance = random.Random(5)
+    while True:
+        position = endgame(chance)
+        env = batch(1, rules="relaxed", deals=repeat(position), take_back=True, lost_reward=0, reward="win")
+        env.reset()
+        if Solver("relaxed").lost(env.games.rows)[0]:
+            moves = rusol_env.solve(position, "relaxed", take_back=True).moves
+            if moves:
+                break
+    ends = [env.step(np.array([move.action])) for move in moves]
+    assert [bool(dones[0]) for _, _, dones, _ in ends] == [False] * (len(moves) - 1) + [True]
+    assert ends[-1][3][0]["is_success"]
+
+
+@pytest.mark.parametrize("rules", rusol_env.VARIANTS)
+def test_a_short_look_calls_no_winnable_position_lost(rules: str) -> None:
+    chance, solver = random.Random(rules), Solver(rules)
+    games = [Game(endgame(chance), rules) for _ in range(1000)] + [Game.from_number(k, rules) for k in range(40)]
+    rows = new_rows(len(games), games[0].rules)
+    for row, game in zip(rows, games, strict=True):
+        arrange(row, game.arrangement)
+    before = rows.copy()
+    lost = solver.lost(rows)
+    assert lost.dtype == np.bool_
+    np.testing.assert_array_equal(rows, before)
+    for game in np.array(games)[lost]:
+        assert solver.solve(game).verdict is Verdict.UNWINNABLE
+    assert 5 < lost.sum() < len(games) - 5
