@@ -366,7 +366,11 @@ def _check(arrays: Arrays, kind: str, observation: str) -> None:
 
 
 class NetworkPolicy(Policy):
-    """Plays the legal action that a network holds best; of equal ones the first."""
+    """Plays the legal action that a network holds best; of equal ones the first.
+
+    A network has no memory, and where moves can be taken back by others it may go in circles. So in a position that
+    its game was in before, the policy plays the next best action, and so on; `begin` tells it where a game begins.
+    """
 
     def __init__(self, network: Network, name: str = "network", source: Mapping[str, Any] | None = None) -> None:
         """
@@ -379,6 +383,8 @@ class NetworkPolicy(Policy):
         self.name = name
         self.observation = network.observation
         self._source: Final = dict(source or {})
+        # For each place of the batch where a game began: how often it was in each position, by a hash of that.
+        self._visits: dict[int, dict[int, int]] = {}
 
     @classmethod
     def load(cls, path: str | Path, name: str | None = None) -> NetworkPolicy:
@@ -390,11 +396,24 @@ class NetworkPolicy(Policy):
     def settings(self) -> dict[str, Any]:
         return {"network": self.network.kind} | self._source
 
+    def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        self._visits |= {slot: {} for slot in slots.tolist()}
+
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
-        return self._legal(observations, masks).argmax(axis=1)
+        logits = self._legal(observations, masks)
+        actions = logits.argmax(axis=1)
+        for slot, visits in self._visits.items():
+            if slot >= len(masks):
+                continue
+            position = hash(observations[slot].tobytes())
+            times = visits[position] = visits.get(position, 0) + 1
+            if times > 1:
+                best = np.argsort(-logits[slot], kind="stable")[: np.count_nonzero(masks[slot])]
+                actions[slot] = best[(times - 1) % len(best)]
+        return actions
 
     def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]]:
-        """The distribution that was trained, float32 (N, 416); `act` takes its peak."""
+        """The distribution that was trained, float32 (N, 416)."""
         logits = self._legal(observations, masks)
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         return shares / shares.sum(axis=1, keepdims=True)
