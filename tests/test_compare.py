@@ -359,7 +359,7 @@ def test_a_file_that_came_meanwhile_is_kept_and_the_figures_shown(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--policy", "nobody"], "unknown policy 'nobody': use one of random, greedy, planner, or solver"),
+        (["--policy", "nobody"], "or the path of a model (.safetensors or .zip), or solver"),
         (["--rules", "classic"], "one rule set (classic) is nothing to compare: give two or more of classic, relaxed"),
         (["--rules", "classic", "--rules", "Classic"], "one rule set (classic)"),
         (["--rules", "bridge", "--rules", "classic"], "unknown rules 'bridge'"),
