@@ -25,7 +25,7 @@ from rusol_env.deals import check_seed, check_whole, mix
 from rusol_env.engine import BOARD_SIZE, NUM_ACTIONS
 from rusol_env.files import write_whole
 from rusol_env.labels import Verdict
-from rusol_env.observe import NUM_FEATURES, Observation, encode_cards
+from rusol_env.observe import NUM_FEATURES, encode_cards
 from rusol_env.planner import Memory, lay_out, new_memory
 from rusol_env.policies import Policy
 from rusol_env.rules import CLASSIC, NUM_COLUMNS, Rules, rules_named
