@@ -159,7 +159,11 @@ class StructuredPolicy(MaskableActorCriticPolicy):
         return self.value_net(moves.summary), moves.of(logs, actions), moves.entropy(logs)
 
     def _weigh_moves(self, obs: Tensor) -> Moves:
-        return cast(StructuredNetwork, self.features_extractor).weigh_moves(obs)
+        return self.network.weigh_moves(obs)
+
+    @property
+    def network(self) -> StructuredNetwork:
+        return cast(StructuredNetwork, self.features_extractor)
 
     def _build(self, lr_schedule: Any) -> None:
         hidden = self.features_dim - NUM_ACTIONS
@@ -183,26 +187,32 @@ def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
         OSError: the file cannot be written.
     """
     policy = model.policy
-    kind, activation = STRUCTURED, "relu"
     if isinstance(policy, StructuredPolicy):
-        tensors = policy.features_extractor.state_dict()
-    else:
-        kind = MLP
-        layers = [*policy.mlp_extractor.policy_net, policy.action_net]
-        linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
-        others: set[Any] = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
-        if (
-            type(policy.features_extractor) is not FlattenExtractor
-            or not others <= {nn.Tanh, nn.ReLU}
-            or len(others) > 1
-        ):
-            raise ValueError("only MLPs of Tanh or of ReLU on plain observations can be written")
-        activation = "tanh" if nn.Tanh in others else "relu"
-        tensors = {
-            f"{at}.{name}": value for at, layer in enumerate(linear) for name, value in layer.state_dict().items()
-        }
+        export_network(policy.network, path, told)
+        return
+    layers = [*policy.mlp_extractor.policy_net, policy.action_net]
+    linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+    others: set[Any] = {type(layer) for layer in layers if not isinstance(layer, nn.Linear)}
+    if type(policy.features_extractor) is not FlattenExtractor or not others <= {nn.Tanh, nn.ReLU} or len(others) > 1:
+        raise ValueError("only MLPs of Tanh or of ReLU on plain observations can be written")
+    tensors = {f"{at}.{name}": value for at, layer in enumerate(linear) for name, value in layer.state_dict().items()}
+    _write(path, tensors, told, MLP, observation_of(model), "tanh" if nn.Tanh in others else "relu")
+
+
+def export_network(network: StructuredNetwork, path: Path, told: Mapping[str, str]) -> None:
+    """Write a structured network alone, as `export`."""
+    _write(path, network.state_dict(), told, STRUCTURED)
+
+
+def _write(
+    path: Path,
+    tensors: Mapping[str, Tensor],
+    told: Mapping[str, str],
+    kind: str,
+    observation: str = "cards",
+    activation: str = "relu",
+) -> None:
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
-    observation = observation_of(model)
     Network(arrays, kind, observation, activation)
     metadata = dict(told) | {"format": FORMAT, "kind": kind, "observation": observation, "activation": activation}
     write_whole(path, save(arrays, metadata))

@@ -20,7 +20,7 @@ if not __package__:
 import typer
 
 from agents.config import read_config
-from agents.train import read_rows
+from agents.runs import read_rows
 from rusol_env.evaluate import evaluate
 from rusol_env.files import write_whole
 from rusol_env.model_card import ModelCard

@@ -7,19 +7,12 @@ the end of a MaskablePPO run its actor as ``policy.safetensors``.
 
 from __future__ import annotations
 
-import csv
 import io
-import json
-import shlex
-import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, Final, cast
 
@@ -30,8 +23,7 @@ if not __package__:
 import numpy as np
 import torch
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress, TaskID
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.utils import LinearSchedule
@@ -40,19 +32,18 @@ from torch.utils.tensorboard.writer import SummaryWriter
 
 from agents.config import Config, algorithm_class, read_config
 from agents.curve import curve
+from agents.runs import INTERRUPTED, note_session, progress_bar, read_rows, run, stopped_by_signals, write_rows
 from rusol_env.deals import Deal
-from rusol_env.evaluate import Evaluation, evaluate, versions
+from rusol_env.evaluate import Evaluation, evaluate
 from rusol_env.files import only_user, open_zip, write_whole
 from rusol_env.sb3 import SB3Policy, SB3VecEnv
 from rusol_env.solver import WinnableDeals
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 # On-policy learners log about so often, in steps, and ten times in a short run; the others once in so many episodes.
 _LOG_STEPS: Final = 20_000
 _LOG_EPISODES: Final = 1000
 # Seconds between two looks of the progress bar.
 _LOOK: Final = 0.2
-_INTERRUPTED: Final = 130
 
 
 class ScaledRewards(VecEnvWrapper):
@@ -210,32 +201,6 @@ def _merit(row: dict[str, Any]) -> tuple[float, float]:
     return row["win_rate"], row["mean_score"]
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a table that `write_rows` wrote: numbers where they are numbers, no entry where there is none."""
-    if not path.exists():
-        return []
-
-    def value(text: str) -> Any:
-        for kind in (int, float):
-            try:
-                return kind(text)
-            except ValueError:
-                pass
-        return text
-
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{key: value(text) for key, text in row.items() if text} for row in csv.DictReader(file)]
-
-
-def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """Write a table whole; its columns are all that a row has."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    write_whole(path, text.getvalue().encode())
-
-
 def make_env(config: Config, seed: int, deals: Iterator[Deal] | None = None) -> VecEnv:
     """The games to train on, drawn from `seed`; those of `deals` if there are any."""
     if deals is None and config.deals == "winnable":
@@ -326,7 +291,9 @@ def train(
         KeyboardInterrupt: `stop` was set; the run is saved.
     """
     torch.set_num_threads(config.threads)
-    with only_user(folder, "--out"), _bar() as bar:
+    # Checks of every tensor of 416 logits that is handed to a distribution: a tenth of the time of an MLP's update.
+    torch.distributions.Distribution.set_default_validate_args(False)
+    with only_user(folder, "--out"), progress_bar() as bar:
         config_path = folder / "config.yaml"
         if resume:
             _check_same(config, config_path)
@@ -345,7 +312,7 @@ def train(
             model = make_model(config, env)
         yaml: Any = import_module("yaml")
         write_whole(config_path, yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
-        _note_session(folder, config, model.num_timesteps)
+        note_session(folder, config.seed, model.num_timesteps)
         log = Log(folder / "tensorboard", run.progress, model.num_timesteps)
         model.set_logger(Logger(None, [log]))
         every = _LOG_EPISODES
@@ -382,67 +349,7 @@ def _check_same(config: Config, path: Path) -> None:
         )
 
 
-def _bar() -> Progress:
-    """A progress bar on a terminal, and nothing in a pipe."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[now]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
-
-
-def _note_session(folder: Path, config: Config, steps: int) -> None:
-    """Add to ``run.json`` what is about to run: a run that goes on may do so with other versions."""
-    path = folder / "run.json"
-    sessions: list[Any] = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
-    packages = ("torch", "stable-baselines3", "sb3-contrib")
-    session = {
-        "command": shlex.join(sys.argv),
-        "from_steps": steps,
-        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "seed": config.seed,
-        "git": _git("rev-parse", "HEAD"),
-        "git_dirty": bool(_git("status", "--porcelain")),
-        "versions": versions() | {package: version(package) for package in packages},
-    }
-    write_whole(path, (json.dumps({"sessions": [*sessions, session]}, indent=2) + "\n").encode())
-
-
-def _git(*words: str) -> str | None:
-    """What git says of the sources; None where there is no git."""
-    try:
-        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
-
-
-@contextmanager
-def _stopped_by_signals() -> Generator[threading.Event]:
-    """An event that the first Ctrl-C or SIGTERM sets; a second Ctrl-C ends the program where it is."""
-    stop = threading.Event()
-
-    def hear(*_: Any) -> None:
-        stop.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        print("train: stopping after this update; Ctrl-C again stops at once, unsaved", file=sys.stderr)
-
-    earlier = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
-
-
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-# The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 @app.command()
@@ -461,34 +368,19 @@ def run_config(
     """Train an agent."""
     folder = Path("runs") / config.stem if out is None else out
     read = read_config(config, overrides or ())
-    with _stopped_by_signals() as stop:
+    with stopped_by_signals("train") as stop:
         try:
             train(read, folder, resume=resume, stop=stop)
         except KeyboardInterrupt:
             saved = "saved" if stop.is_set() and (folder / "last.zip").exists() else "not saved"
             print(f"train: interrupted and {saved}; the same command with --resume goes on", file=sys.stderr)
-            raise typer.Exit(_INTERRUPTED) from None
+            raise typer.Exit(INTERRUPTED) from None
     print(f"train: done, see {folder}")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command line.
-
-    Returns:
-        the exit code: 0; 2 for bad input, with one line on stderr; 130 when interrupted.
-    """
-    try:
-        code: int | None = app(sys.argv[1:] if arguments is None else arguments, standalone_mode=False)
-    except _UsageError as error:
-        return _refuse(str(getattr(error, "format_message", error.__str__)()))
-    except (ValueError, OSError, ImportError) as error:
-        return _refuse(str(error))
-    return code or 0
-
-
-def _refuse(message: str) -> int:
-    print(f"train: {' '.join(message.split())}", file=sys.stderr)
-    return 2
+    """Run the command line: the exit code, see `agents.runs.run`."""
+    return run(app, "train", arguments)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -101,6 +101,20 @@ class Lessons:
         if done < len(which):
             raise ValueError(f"the board of lesson {which[done]} is none: the lessons are damaged")
         return cards, verdicts
+
+    @staticmethod
+    def joined(parts: Sequence[Lessons]) -> Lessons:
+        """The lessons of all parts, one or more, of one rule set."""
+        before = np.cumsum([0, *(len(part.actions) for part in parts[:-1])])
+        return Lessons(
+            parts[0].rules,
+            np.concatenate([part.boards for part in parts]),
+            np.concatenate([part.ends + more for part, more in zip(parts, before, strict=True)]),
+            np.concatenate([part.actions for part in parts]),
+            np.concatenate([part.labels for part in parts]),
+            sum(part.states for part in parts),
+            sum(part.asked for part in parts),
+        )
 
     def save(self, path: Path) -> None:
         """Write a compressed ``.npz``, whole or not at all.

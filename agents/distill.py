@@ -1,0 +1,241 @@
+"""Distil the solver's word into a network: ``python agents/distill.py CONFIG.yaml [key=value …]``.
+
+The planner asks the solver about many ways in which the face-down cards may lie, before each move. Here a network
+learns the answer: it plays training deals, the solver says of each legal move whether the deal, as it truly lies, can
+still be won after it (`rusol_env.lessons`), and the network learns to put its weight on the moves that keep it so. What
+it sees is what lies face up, so it learns each move's chance. It then plays further deals by what it has learnt, and so
+on.
+
+A run is a folder: ``config.yaml`` (resolved), ``run.json``, ``lessons/ROUND.npz``, ``evaluation.csv``, ``curve.png``,
+``last.pt`` from which an interrupted run goes on, and the network after each round as ``policy.safetensors``.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import sys
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+if not __package__:
+    # Run as a script: Python then looks for modules in agents/, and not for `agents`.
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import numpy as np
+import torch
+import typer
+from pydantic import Field, model_validator
+
+from agents.config import Count, Strict, checked, read_values
+from agents.curve import curve
+from agents.network import StructuredNetwork, export_network
+from agents.runs import note_session, progress_bar, read_rows, run, write_rows
+from rusol_env.deals import suite
+from rusol_env.evaluate import evaluate
+from rusol_env.files import only_user, write_whole
+from rusol_env.labels import Verdict
+from rusol_env.lessons import Lessons, teach
+from rusol_env.network import NetworkPolicy
+from rusol_env.observe import Observation, observation_space
+from rusol_env.policies import GreedyPolicy, Policy
+from rusol_env.rules import rules_named
+
+_SPREAD: Final = 1_000_003
+
+
+class Distillation(Strict):
+    """A run. Frozen; `read_distillation` makes one from a file."""
+
+    rules: str = "classic"
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    rounds: Count
+    """In the first, greedy plays; in the others the network."""
+    states: Count
+    """Positions that are played through in each round."""
+    explore: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """How often a random move is played."""
+    threads: Count = 1
+    width: Count = 32
+    layers: Annotated[int, Field(ge=0)] = 1
+    hidden: Count = 64
+    """Sizes of the structured network."""
+    updates: Count
+    """Of the network's weights, in each round, on all lessons so far."""
+    batch_size: Count = 1024
+    learning_rate: Annotated[float, Field(gt=0)] = 2e-3
+    """At the start; it goes down to 0 by a cosine over the run."""
+    surprise: Annotated[float, Field(ge=0, le=1)] = 0.1
+    """The share of the loss that is -log of the chance to play a good move; the rest is that chance itself."""
+    eval_deals: str = "winnable-1000"
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Distillation:
+        suite(self.eval_deals, rules_named(self.rules))
+        return self
+
+
+def loss_of(network: StructuredNetwork, lessons: Lessons, which: Any, surprise: float) -> torch.Tensor:
+    """How far the network is from playing moves that keep the game winnable in the lessons `which`."""
+    cards, verdicts = lessons.show(which)
+    moves = network.weigh_moves(torch.as_tensor(cards))
+    labels = torch.as_tensor(verdicts)[moves.games, moves.actions]
+    chances = moves.log_probabilities().exp() * (labels == Verdict.WINNABLE)
+    good = chances.new_zeros(len(which)).index_add(0, moves.games, chances)
+    return -(surprise * (good + 1e-6).log() + (1 - surprise) * good).mean()
+
+
+def distil(config: Distillation, folder: Path, *, resume: bool = False) -> NetworkPolicy:
+    """Run all rounds in a folder.
+
+    Args:
+        config: the run.
+        folder: made if it is not there; must hold no run yet, or with `resume` the one to go on with.
+        resume: go on after the last whole round.
+
+    Raises:
+        ValueError: there is a run already; or none to go on with, or one of another config, or a damaged one.
+        OSError: the folder cannot be written, or another program uses it.
+    """
+    torch.set_num_threads(config.threads)
+    with only_user(folder, "--out"), progress_bar() as bar:
+        begun = (folder / "config.yaml").exists()
+        if resume != begun:
+            raise ValueError(
+                f"{folder} holds a run already: go on with it by --resume, or choose another by --out"
+                if begun
+                else f"there is no run in {folder} to go on with: start it without --resume"
+            )
+        if resume and (earlier := read_distillation(folder / "config.yaml")) != config:
+            raise ValueError(f"the run in {folder} is of another configuration: {earlier}")
+        yaml: Any = import_module("yaml")
+        write_whole(folder / "config.yaml", yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
+        torch.manual_seed(config.seed)  # pyright: ignore[reportUnknownMemberType]
+        space = observation_space(Observation.CARDS, False)
+        network = StructuredNetwork(space, width=config.width, layers=config.layers, hidden=config.hidden)
+        optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+        rows: list[dict[str, Any]] = []
+        if resume:
+            rows = _load(folder, network, optimizer)
+        note_session(folder, config.seed, len(rows))
+        shards = [Lessons.load(folder / "lessons" / f"{at}.npz") for at in range(len(rows))]
+        (folder / "lessons").mkdir(exist_ok=True)
+        policy_path = folder / "policy.safetensors"
+        task = bar.add_task(folder.name, total=config.rounds * config.updates, now="")
+        for at in range(len(rows), config.rounds):
+            began = time.perf_counter()
+            seed = config.seed * _SPREAD + at
+            player: Policy = NetworkPolicy.load(policy_path) if at else GreedyPolicy(seed)
+            shard = teach(player, config.rules, seed, config.states, explore=config.explore, threads=config.threads)
+            shard.save(folder / "lessons" / f"{at}.npz")
+            taught = time.perf_counter()
+            shards.append(shard)
+            lessons = Lessons.joined(shards)
+            chance = np.random.default_rng([config.seed, at])
+            losses: list[float] = []
+            for k in range(config.updates):
+                done = (at * config.updates + k) / (config.rounds * config.updates)
+                for group in optimizer.param_groups:
+                    group["lr"] = config.learning_rate * (1 + math.cos(math.pi * done)) / 2
+                loss = loss_of(
+                    network, lessons, chance.integers(len(lessons.ends), size=config.batch_size), config.surprise
+                )
+                optimizer.zero_grad()
+                loss.backward()  # pyright: ignore[reportUnknownMemberType]
+                optimizer.step()  # pyright: ignore[reportUnknownMemberType]
+                losses.append(loss.item())
+                bar.update(task, completed=at * config.updates + k + 1, now=f"round {at + 1}, loss {loss.item():.4f}")
+            fitted = time.perf_counter()
+            told = {"rules": config.rules, "labels": str(lessons.asked), "seed": str(config.seed)}
+            export_network(network, policy_path, told)
+            policy = NetworkPolicy.load(policy_path)
+            found = evaluate(policy, config.rules, config.eval_deals, seed=0)
+            summary = found.summary()
+            low, high = summary["win_rate_ci95"]
+            rows.append(
+                {
+                    "round": at + 1,
+                    "steps": lessons.states,
+                    "labels": lessons.asked,
+                    "lessons": len(lessons.ends),
+                    "loss": float(np.mean(losses[-200:])),
+                    "suite": found.suite,
+                    "wins": found.wins,
+                    "win_rate": summary["win_rate"],
+                    "win_rate_low": low,
+                    "win_rate_high": high,
+                    "mean_score": summary["mean_score"],
+                    "seconds": (rows[-1]["seconds"] if rows else 0.0) + fitted - began,
+                    "seconds_teaching": taught - began,
+                }
+            )
+            _save(folder, network, optimizer, rows)
+            print(
+                f"round {at + 1}: {lessons.states:,} positions, {len(lessons.ends):,} lessons, "
+                f"loss {rows[-1]['loss']:.4f}, "
+                f"{summary['win_rate']:.1%} of {found.suite} won ({low:.1%} to {high:.1%}), "
+                f"{taught - began:.0f} s taught, {fitted - taught:.0f} s learnt",
+                flush=True,
+            )
+        return NetworkPolicy.load(policy_path)
+
+
+def _save(folder: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, rows: list[dict[str, Any]]) -> None:
+    data = io.BytesIO()
+    torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "rounds": len(rows)}, data)
+    write_whole(folder / "last.pt", data.getvalue())
+    write_rows(folder / "evaluation.csv", rows)
+    write_whole(folder / "curve.png", curve(rows, [], folder.name))
+
+
+def _load(folder: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+    """Take up a run where its last whole round ended: its rows."""
+    path = folder / "last.pt"
+    if not path.exists():
+        return []
+    try:
+        # `weights_only` reads tensors and plain values, and runs no code.
+        state: Any = torch.load(path, weights_only=True)
+        network.load_state_dict(state["network"])
+        optimizer.load_state_dict(state["optimizer"])
+    except Exception as error:  # whatever a damaged file may raise
+        raise ValueError(f"{path} is damaged ({error}): start anew without {folder}") from error
+    return read_rows(folder / "evaluation.csv")[: state["rounds"]]
+
+
+def read_distillation(path: Path, overrides: list[str] | None = None) -> Distillation:
+    """Read a run from a YAML file, with ``key=value`` words on top.
+
+    Raises:
+        ValueError: an unknown key, a wrong type or a bad value, in one sentence that names it.
+        OSError: the file cannot be read.
+    """
+    return checked(Distillation, *read_values(path, overrides or ()))
+
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def distil_config(
+    config: Annotated[Path, typer.Argument(help="The run, a YAML file as in configs/.", show_default=False)],
+    overrides: Annotated[list[str] | None, typer.Argument(help="Changes, key=value.", show_default=False)] = None,
+    out: Annotated[Path | None, typer.Option(help="The run's folder.", show_default="runs/NAME of the config")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on after the last whole round.")] = False,
+) -> None:
+    """Distil the solver's word into a network."""
+    folder = Path("runs") / config.stem if out is None else out
+    try:
+        distil(read_distillation(config, overrides), folder, resume=resume)
+    except KeyboardInterrupt:
+        print(
+            "distill: interrupted; the same command with --resume goes on after the last whole round", file=sys.stderr
+        )
+        raise typer.Exit(130) from None
+    print(f"distill: done, see {folder}")
+
+
+if __name__ == "__main__":
+    sys.exit(run(app, "distill"))

@@ -1,0 +1,132 @@
+"""What the programs here share: the folder of a run, its tables, and how a program is stopped and refuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from rusol_env.evaluate import versions
+from rusol_env.files import write_whole
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+INTERRUPTED: Final = 130
+# The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a table that `write_rows` wrote: numbers where they are numbers, no entry where there is none."""
+    if not path.exists():
+        return []
+
+    def value(text: str) -> Any:
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                pass
+        return text
+
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{key: value(text) for key, text in row.items() if text} for row in csv.DictReader(file)]
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write a table whole; its columns are all that a row has."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_whole(path, text.getvalue().encode())
+
+
+def progress_bar() -> Progress:
+    """A progress bar on a terminal, and nothing in a pipe."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[now]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def note_session(folder: Path, seed: int, steps: int) -> None:
+    """Add to ``run.json`` what is about to run: a run that goes on may do so with other versions."""
+    path = folder / "run.json"
+    sessions: list[Any] = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
+    packages = ("torch", "stable-baselines3", "sb3-contrib")
+    session = {
+        "command": shlex.join(sys.argv),
+        "from_steps": steps,
+        "started": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "seed": seed,
+        "git": _git("rev-parse", "HEAD"),
+        "git_dirty": bool(_git("status", "--porcelain")),
+        "versions": versions() | {package: version(package) for package in packages},
+    }
+    write_whole(path, (json.dumps({"sessions": [*sessions, session]}, indent=2) + "\n").encode())
+
+
+def _git(*words: str) -> str | None:
+    """What git says of the sources; None where there is no git."""
+    try:
+        done = subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+@contextmanager
+def stopped_by_signals(program: str) -> Generator[threading.Event]:
+    """An event that the first Ctrl-C or SIGTERM sets; a second Ctrl-C ends the program where it is."""
+    stop = threading.Event()
+
+    def hear(*_: Any) -> None:
+        stop.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        print(f"{program}: stopping after this update; Ctrl-C again stops at once, unsaved", file=sys.stderr)
+
+    earlier = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in earlier.items():
+            signal.signal(number, handler)
+
+
+def run(app: typer.Typer, program: str, arguments: list[str] | None = None) -> int:
+    """Run a command line.
+
+    Returns:
+        the exit code: 0; 2 for bad input, with one line on stderr; 130 when interrupted.
+    """
+    try:
+        code: int | None = app(sys.argv[1:] if arguments is None else arguments, standalone_mode=False)
+    except _UsageError as error:
+        message = str(getattr(error, "format_message", error.__str__)())
+    except (ValueError, OSError, ImportError) as error:
+        message = str(error)
+    else:
+        return code or 0
+    print(f"{program}: {' '.join(message.split())}", file=sys.stderr)
+    return 2
