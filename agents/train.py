@@ -291,7 +291,7 @@ def train(
         KeyboardInterrupt: `stop` was set; the run is saved.
     """
     torch.set_num_threads(config.threads)
-    # Checks of every tensor of 416 logits that is handed to a distribution: a tenth of the time of an MLP's update.
+    # Checks of every tensor that is handed to a distribution: they cost time, and what is handed here is made here.
     torch.distributions.Distribution.set_default_validate_args(False)
     with only_user(folder, "--out"), progress_bar() as bar:
         config_path = folder / "config.yaml"

@@ -9,7 +9,6 @@ are as good, there is nothing to choose. A game that is lost ends.
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from rusol_env._jit import kernel
 from rusol_env.cards import NUM_CARDS
 from rusol_env.deals import check_seed, check_whole, mix
 from rusol_env.engine import BOARD_SIZE, NUM_ACTIONS
-from rusol_env.files import write_whole
+from rusol_env.files import open_zip, write_whole
 from rusol_env.labels import Verdict
 from rusol_env.observe import NUM_FEATURES, encode_cards
 from rusol_env.planner import Memory, lay_out, new_memory
@@ -142,13 +141,15 @@ class Lessons:
             ValueError: it is damaged, or something else; the message names the file.
             OSError: it cannot be read.
         """
+        data = path.read_bytes()
         try:
-            with np.load(path, allow_pickle=False) as file:
+            open_zip(data).close()
+            with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 name = str(file["format"])
                 rules = rules_named(name.removeprefix(f"{_FORMAT} "))
                 boards, ends, actions, labels = (file[key] for key in ("boards", "ends", "actions", "labels"))
                 states, asked = file["counts"].tolist()
-        except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
+        except (ValueError, KeyError) as error:
             raise ValueError(f"{path} is damaged, or holds no lessons of rusol-env: {error}") from error
         fits = (
             boards.dtype == np.int8

@@ -29,7 +29,7 @@ from rusol_env.model_card import ModelCard
 from rusol_env.sb3 import SB3VecEnv
 
 ROOT = Path(__file__).parents[1]
-CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+CONFIGS = [path for path in sorted((ROOT / "configs").glob("*.yaml")) if not path.stem.startswith("distilled-")]
 MAX_STEPS = 16
 TINY = """
 algorithm: maskable_ppo

@@ -1,0 +1,182 @@
+"""Lessons say what the solver says and show what is seen; `agents/distill.py` learns from them, and goes on."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rusol_env
+from rusol_env import Game, GreedyPolicy, Solver, Verdict, decode_board, decode_cards, engine
+from rusol_env.lessons import Lessons, teach
+from rusol_env.network import Network
+
+SOME = 3000
+
+
+@pytest.fixture(scope="module")
+def lessons() -> Lessons:
+    return teach(GreedyPolicy(0), "classic", 5, SOME, games=100)
+
+
+@pytest.mark.parametrize("rules", ["classic", "relaxed"])
+def test_the_solver_says_of_each_move_what_it_says_of_the_game_after_it(rules: str) -> None:
+    solver, chance = Solver(rules), np.random.default_rng(0)
+    rows = engine.new_rows(1, rusol_env.VARIANTS[rules])
+    told = dict.fromkeys(Verdict, 0)
+    for number in islice(rusol_env.WinnableDeals(rules, 3), 4):
+        game = Game.from_number(number, rules)
+        for _ in range(12):
+            moves = game.legal_moves(take_back=False, idle_moves=False)
+            if not moves:
+                break
+            actions = [move.action for move in moves]
+            masks = np.zeros((1, engine.NUM_ACTIONS), np.bool_)
+            masks[0, actions] = True
+            engine.arrange(rows[0], game.arrangement)
+            said = solver.after_moves(rows, masks)[0]
+            assert ((said >= 0) == masks[0]).all()
+            assert not solver.lost(rows)[0] or (said[actions] == Verdict.UNWINNABLE).all()
+            for move, action in zip(moves, actions, strict=True):
+                game.play(move)
+                verdict = Verdict(said[action])
+                told[verdict] += 1
+                assert verdict in (Verdict.UNDECIDED, rusol_env.solve(game).verdict)
+                game.undo()
+            game.play(moves[chance.integers(len(moves))])
+    assert told[Verdict.WINNABLE] > 50
+    assert rules == "relaxed" or told[Verdict.UNWINNABLE] > 20
+    assert told[Verdict.UNDECIDED] < 10
+
+
+def test_a_lesson_is_a_position_where_the_choice_matters(lessons: Lessons) -> None:
+    starts = np.concatenate([[0], lessons.ends[:-1]])
+    assert len(lessons.ends) > SOME / 50
+    assert lessons.states >= SOME
+    assert lessons.asked > lessons.states
+    for start, end in zip(starts.tolist(), lessons.ends.tolist(), strict=True):
+        labels = lessons.labels[start:end]
+        assert (labels == Verdict.WINNABLE).any()
+        assert (labels != Verdict.WINNABLE).any()
+        assert (np.diff(lessons.actions[start:end]) > 0).all()
+
+
+def test_a_lesson_shows_what_the_board_shows(lessons: Lessons) -> None:
+    which = np.arange(0, len(lessons.ends), 5)
+    cards, verdicts = lessons.show(which)
+    assert cards.shape == (len(which), 52, 24)
+    for k, at in enumerate(which.tolist()):
+        assert decode_cards(cards[k]) == decode_board(lessons.boards[at])
+        np.testing.assert_array_equal(cards[k, :, 16:].reshape(-1) == 1, verdicts[k] >= 0)
+
+
+def test_lessons_are_the_same_each_time_and_whatever_the_threads(lessons: Lessons) -> None:
+    again = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, threads=2)
+    other = teach(GreedyPolicy(0), "classic", 6, SOME, games=100)
+    for name in ("boards", "ends", "actions", "labels"):
+        np.testing.assert_array_equal(getattr(lessons, name), getattr(again, name))
+    assert not np.array_equal(lessons.actions, other.actions)
+    both = Lessons.joined([lessons, other])
+    assert (both.states, both.asked) == (lessons.states + other.states, lessons.asked + other.asked)
+    last = np.array([len(both.ends) - 1])
+    np.testing.assert_array_equal(both.show(last)[1], other.show(np.array([len(other.ends) - 1]))[1])
+
+
+def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lessons, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    lessons.save(path)
+    read = Lessons.load(path)
+    assert (read.rules, read.states, read.asked) == (lessons.rules, lessons.states, lessons.asked)
+    for name in ("boards", "ends", "actions", "labels"):
+        np.testing.assert_array_equal(getattr(lessons, name), getattr(read, name))
+    # Tens of bytes a position.
+    assert path.stat().st_size < 100 * len(lessons.ends)
+    whole = path.read_bytes()
+    for damaged in (whole[:-100], whole[:2000] + bytes(8) + whole[2008:], b"", b"no zip"):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"a\.npz is damaged, or holds no lessons"):
+            Lessons.load(path)
+    np.savez(path, format=np.array("something else"))
+    with pytest.raises(ValueError, match=r"a\.npz is damaged, or holds no lessons"):
+        Lessons.load(path)
+    wrong = Lessons(lessons.rules, lessons.boards, lessons.ends[::-1].copy(), lessons.actions, lessons.labels, 1, 1)
+    wrong.save(path)
+    with pytest.raises(ValueError, match="its arrays do not fit together"):
+        Lessons.load(path)
+    boards = lessons.boards.copy()
+    boards[3] = 7
+    with pytest.raises(ValueError, match="the board of lesson 3 is none"):
+        Lessons(lessons.rules, boards, lessons.ends, lessons.actions, lessons.labels, 1, 1).show(np.arange(5))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"states": 0}, "states"), ({"threads": 0}, "threads"), ({"explore": 2}, "explore is 2"), ({"seed": -1}, "seed")],
+)
+def test_teach_refuses_what_makes_no_sense(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        teach(GreedyPolicy(0), "classic", **options)
+
+
+def tiny(**changes: Any) -> Any:
+    from agents.distill import Distillation
+
+    sizes: dict[str, Any] = {"rounds": 2, "states": 4000, "width": 8, "layers": 1, "hidden": 16, "updates": 60}
+    return Distillation(**{**sizes, "batch_size": 128, "eval_deals": "winnable-20", **changes})
+
+
+def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
+    from agents import distill
+    from agents.runs import read_rows
+
+    policy = distill.distil(tiny(), tmp_path / "whole")
+    rows = read_rows(tmp_path / "whole" / "evaluation.csv")
+    assert [row["round"] for row in rows] == [1, 2]
+    assert rows[1]["steps"] == 2 * rows[0]["steps"]
+    # Chance alone, a move of each lesson drawn at random, would be near 0.6 to 0.7.
+    assert rows[1]["loss"] < -0.75
+    games = rusol_env.evaluate(policy, "classic", "winnable-100")
+    assert games.wins > 30
+
+    def interrupted(*arguments: Any, **options: Any) -> Lessons:
+        if len(list((tmp_path / "cut" / "lessons").iterdir())) == 1:
+            raise KeyboardInterrupt
+        return teach(*arguments, **options)
+
+    monkeypatch.setattr(distill, "teach", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        distill.distil(tiny(), tmp_path / "cut")
+    monkeypatch.setattr(distill, "teach", teach)
+    shutil.copytree(tmp_path / "cut", tmp_path / "damaged")
+    distill.distil(tiny(), tmp_path / "cut", resume=True)
+    seen = rusol_env.RussianSolitaireEnv().reset(seed=1)[0][None]
+    whole, cut = (Network.load(tmp_path / name / "policy.safetensors") for name in ("whole", "cut"))
+    np.testing.assert_array_equal(whole.logits(seen), cut.logits(seen))
+    with pytest.raises(ValueError, match="of another configuration"):
+        distill.distil(tiny(seed=1), tmp_path / "cut", resume=True)
+    with pytest.raises(ValueError, match="holds a run already"):
+        distill.distil(tiny(), tmp_path / "cut")
+    with pytest.raises(ValueError, match="to go on with: start it without --resume"):
+        distill.distil(tiny(), tmp_path / "none", resume=True)
+    (tmp_path / "damaged" / "last.pt").write_bytes(b"no weights")
+    with pytest.raises(ValueError, match=r"last\.pt is damaged"):
+        distill.distil(tiny(), tmp_path / "damaged", resume=True)
+
+
+def test_the_published_distillations_are_valid() -> None:
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
+    from agents.distill import read_distillation
+
+    paths = sorted((Path(__file__).parents[1] / "configs").glob("distilled-*.yaml"))
+    assert paths
+    for path in paths:
+        assert read_distillation(path).rounds > 1
+        with pytest.raises(ValueError, match="unknown key 'nonsense'"):
+            read_distillation(path, ["nonsense=1"])
