@@ -126,7 +126,8 @@ def tiny(**changes: Any) -> Any:
     from agents.distill import Distillation
 
     sizes: dict[str, Any] = {"rounds": 2, "states": 4000, "width": 8, "layers": 1, "hidden": 16, "updates": 60}
-    return Distillation(**{**sizes, "batch_size": 128, "eval_deals": "winnable-20", **changes})
+    sizes |= {"batch_size": 128, "eval_deals": "winnable-20"} | changes
+    return Distillation(**sizes)
 
 
 def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
