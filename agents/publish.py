@@ -19,28 +19,35 @@ if not __package__:
 
 import typer
 
-from agents.config import read_config
+from agents.config import read_config, read_values
+from agents.distill import read_distillation
 from agents.runs import read_rows
 from rusol_env.evaluate import evaluate
 from rusol_env.files import write_whole
 from rusol_env.model_card import ModelCard
-from rusol_env.models import CHECKPOINTS, NETWORK, PPO
+from rusol_env.models import CHECKPOINTS, NETWORK
 from rusol_env.network import NetworkPolicy
 
 SUITE: Final = "first-10000"
 
 
-def publish(folder: Path, name: str = PPO, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -> ModelCard:
-    """Write the weights and the card of the run in `folder`.
+def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -> ModelCard:
+    """Write the weights and the card of the run in `folder`: ``ppo`` of MaskablePPO, ``distilled`` of a distillation.
 
     Raises:
         ValueError: the run is not finished, or its network damaged.
         OSError: a file cannot be read or written.
     """
-    config = read_config(folder / "config.yaml")
+    path = folder / "config.yaml"
+    if "rounds" in read_values(path)[0]:
+        config = read_distillation(path)
+        name, unit, number = "distilled", "round", config.rounds
+    else:
+        config = read_config(path)
+        name, unit, number = "ppo", "steps", config.steps
     sessions: list[dict[str, Any]] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["sessions"]
     evaluations = read_rows(folder / "evaluation.csv")
-    if not evaluations or evaluations[-1]["steps"] < config.steps:
+    if not evaluations or evaluations[-1][unit] < number:
         raise ValueError(f"the run in {folder} is not finished: go on with it by --resume")
     path = folder / f"policy{NETWORK}"
     result = evaluate(NetworkPolicy.load(path, name), config.rules, deals, seed=0).summary()

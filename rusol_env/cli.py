@@ -44,7 +44,7 @@ from rusol_env.files import RunsCodeWarning, only_user, write_whole
 from rusol_env.game import Game
 from rusol_env.labels import Verdict
 from rusol_env.model_card import ModelCard
-from rusol_env.models import ACCEPTED, PPO, policy_named, shipped
+from rusol_env.models import ACCEPTED, TRAINED, policy_named, shipped
 from rusol_env.observe import Visible
 from rusol_env.policies import DEFAULT_SAMPLES, POLICIES
 from rusol_env.record import Record, Recorder, record_name
@@ -293,24 +293,28 @@ def list_policies(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document, with the cards whole.")] = False,
 ) -> None:
     """List the policies that come with rusol, and how the trained ones were made and play."""
-    cards = [ModelCard.load(weights.with_suffix(".json")) for weights in shipped().values()]
+    cards = {
+        name: [ModelCard.load(weights.with_suffix(".json")) for weights in shipped(name).values()] for name in TRAINED
+    }
+    all_cards = [card for some in cards.values() for card in some]
     built_in = [
         {"name": name, "observation": policy.observation, "what": (policy.__doc__ or "").partition("\n")[0]}
         for name, policy in POLICIES.items()
     ]
     if as_json:
-        _print_json({"policies": built_in, "trained": [asdict(card) for card in cards]})
+        _print_json({"policies": built_in, "trained": [asdict(card) for card in all_cards]})
         return
     for entry in built_in:
-        typer.echo(f"{entry['name']:<8}  {entry['what']}")
-    if not cards:
-        typer.echo(f"{PPO:<8}  No trained network comes with this rusol-env.")
+        typer.echo(f"{entry['name']:<9}  {entry['what']}")
+    for name, what in TRAINED.items():
+        typer.echo(f"{name:<9}  {what} {_rule_sets(cards[name])}")
+    if not all_cards:
         return
-    typer.echo(f"{PPO:<8}  A trained network for each of the rule sets {', '.join(card.rules for card in cards)}.\n")
+    typer.echo()
     table = _tight_table("trained networks, by their cards")
     for heading in ("name", "rules", "suite", "wins", "95 % CI", "of winnable", "score", "steps trained", "hours"):
         table.add_column(heading, justify="left" if heading in ("name", "rules", "suite") else "right", no_wrap=True)
-    for card in cards:
+    for card in all_cards:
         found = card.results
         low, high = found["win_rate_ci95"]
         table.add_row(
@@ -325,6 +329,10 @@ def list_policies(
             f"{card.hours:.1f}",
         )
     _print_table(table)
+
+
+def _rule_sets(cards: list[ModelCard]) -> str:
+    return f"For {', '.join(card.rules for card in cards)}." if cards else "None comes with this rusol-env."
 
 
 @app.command("bench")
@@ -558,7 +566,7 @@ def play_game(
         raise ValueError(f"--port is {port}: it must be a whole number from 0 to {(1 << 16) - 1}")
     folder = data or Path(typer.get_app_dir("rusol"))
     # Those that come with the package are there without being asked for.
-    guest = None if policy is None or policy in (*POLICIES, PPO) else policy_named(policy)
+    guest = None if policy is None or policy in (*POLICIES, *TRAINED) else policy_named(policy)
     with only_user(folder):
         table = CardTable(folder, guest)
         if code is not None or rules is not None:

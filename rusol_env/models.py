@@ -1,6 +1,6 @@
 """Which policy plays: one by name, one from a file, or whatever else somebody brings, made a `Policy`.
 
-The names are those of `POLICIES`, ``ppo`` for the trained network that ships with the package, and paths of models:
+The names are those of `POLICIES`, of the trained networks that ship with the package (`TRAINED`), and paths of models:
 ``.safetensors``, which holds numbers only, or the ``.zip`` of Stable-Baselines3, which is code (`load_sb3`).
 """
 
@@ -20,12 +20,16 @@ from rusol_env.rules import CLASSIC, VARIANTS, Rules, rules_named
 if TYPE_CHECKING:
     from rusol_env.sb3 import SB3Policy
 
-PPO: Final = "ppo"
+TRAINED: Final = {
+    "ppo": "A network that MaskablePPO trained.",
+    "distilled": "A network that learnt from the solver which moves keep a game winnable.",
+}
+"""The names of the trained networks that ship, each for some of the rule sets, and what they are."""
 NETWORK: Final = ".safetensors"
 SB3: Final = ".zip"
 CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
 ACCEPTED: Final = (
-    f"{', '.join(POLICIES)}, {PPO} (the trained network that ships), or the path of a model: {NETWORK}, "
+    f"{', '.join(POLICIES)}, {', '.join(TRAINED)} (trained networks that ship), or the path of a model: {NETWORK}, "
     f"or {SB3} of Stable-Baselines3, which runs code that it holds"
 )
 """What `policy_named` takes, for people."""
@@ -76,15 +80,15 @@ class CallablePolicy(Policy):
         )
 
 
-def shipped() -> dict[str, Path]:
-    """The weights of the trained networks that ship, by the names of their rule sets; each has a card beside it."""
-    paths = {rules: CHECKPOINTS / f"{PPO}-{rules}{NETWORK}" for rules in VARIANTS}
+def shipped(name: str) -> dict[str, Path]:
+    """The weights of the trained networks of that name, by their rule sets; each has a card beside it."""
+    paths = {rules: CHECKPOINTS / f"{name}-{rules}{NETWORK}" for rules in VARIANTS}
     return {rules: path for rules, path in paths.items() if path.is_file()}
 
 
 def policy_names(rules: str | Rules = CLASSIC) -> list[str]:
     """The names of the policies that come with the package for `rules`."""
-    return [*POLICIES, *([PPO] if rules_named(rules).name in shipped() else [])]
+    return [*POLICIES, *(name for name in TRAINED if rules_named(rules).name in shipped(name))]
 
 
 def check_policy(name: str, rules: str | Rules = CLASSIC) -> None:
@@ -96,12 +100,12 @@ def check_policy(name: str, rules: str | Rules = CLASSIC) -> None:
     rules = rules_named(rules)
     if name in POLICIES:
         return
-    if name == PPO:
-        if rules.name not in shipped():
-            found = ", ".join(shipped())
+    if name in TRAINED:
+        found = shipped(name)
+        if rules.name not in found:
             raise ValueError(
-                f"no {PPO} network for {rules.name} comes with rusol-env: "
-                + (f"there is one for {found}; " if found else "")
+                f"no {name} network for {rules.name} comes with rusol-env: "
+                + (f"there is one for {', '.join(found)}; " if found else "")
                 + f"use one of {', '.join(POLICIES)}, or the path of a model"
             )
         return
@@ -110,7 +114,7 @@ def check_policy(name: str, rules: str | Rules = CLASSIC) -> None:
         raise ValueError(f"policy {name!r} is a folder: name the model in it, a file {NETWORK} or {SB3}")
     if path.suffix not in (NETWORK, SB3):
         kind = f"{name!r} is a file, and no model: its name must end in {NETWORK} or {SB3}" if path.is_file() else ""
-        names = f"use one of {', '.join([*POLICIES, PPO])}, or the path of a model ({NETWORK} or {SB3})"
+        names = f"use one of {', '.join([*POLICIES, *TRAINED])}, or the path of a model ({NETWORK} or {SB3})"
         raise ValueError(kind or f"unknown policy {name!r}: {names}")
     if not path.is_file():
         raise ValueError(f"there is no model {name!r}: no such file")
@@ -122,7 +126,7 @@ def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **optio
     Args:
         name: one of `policy_names`, or the path of a model.
         seed: what its chance is drawn from.
-        rules: the rule set of the games, or its name: planner needs to know it, and ``ppo`` has a network for each.
+        rules: the rule set of the games, or its name: planner needs to know it, and trained networks are each for one.
         options: of `PlannerPolicy`, or ``only_legal`` of `SB3Policy`; None is as if it was not given.
 
     Warns:
@@ -149,10 +153,10 @@ def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **optio
         return load_sb3(name, seed=seed, **options)
     from rusol_env.network import NetworkPolicy
 
-    if name == PPO:
-        weights = shipped()[rules.name]
+    if name in TRAINED:
+        weights = shipped(name)[rules.name]
         ModelCard.load(weights.with_suffix(".json")).check(weights)
-        return NetworkPolicy.load(weights, name=PPO)
+        return NetworkPolicy.load(weights, name=name)
     return NetworkPolicy.load(Path(name), name=name)
 
 

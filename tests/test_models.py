@@ -24,7 +24,16 @@ from rusol_env import GreedyPolicy, Policy, RandomPolicy, RussianSolitaireEnv, m
 from rusol_env.cli import main
 from rusol_env.files import RunsCodeWarning
 from rusol_env.model_card import ModelCard
-from rusol_env.models import CallablePolicy, as_policy, check_policy, load_sb3, policy_named, policy_names, shipped
+from rusol_env.models import (
+    TRAINED,
+    CallablePolicy,
+    as_policy,
+    check_policy,
+    load_sb3,
+    policy_named,
+    policy_names,
+    shipped,
+)
 from rusol_env.network import NetworkPolicy
 from rusol_env.policies import POLICIES
 
@@ -412,7 +421,7 @@ def test_a_model_plays_alike_whatever_lies_face_down(
 
 def test_ppo_is_the_network_of_the_rules(checkpoints: Path, seen: tuple[Any, Any]) -> None:
     weights = checkpoints / "ppo-classic.safetensors"
-    assert shipped() == {"classic": weights}
+    assert shipped("ppo") == {"classic": weights}
     assert policy_names("classic") == [*POLICIES, "ppo"]
     assert policy_names("relaxed") == [*POLICIES]
     policy = policy_named("ppo")
@@ -441,11 +450,27 @@ def test_ppo_is_the_network_of_the_rules(checkpoints: Path, seen: tuple[Any, Any
 
 
 def test_the_networks_that_ship_are_those_of_their_cards() -> None:
-    for rules, weights in shipped().items():
-        card = ModelCard.load(weights.with_suffix(".json"))
-        assert (card.name, card.rules) == ("ppo", rules)
-        assert card.bytes == weights.stat().st_size
-        assert policy_named("ppo", rules=rules).settings["sha256"] == card.sha256
+    assert {"classic", "relaxed"} <= set(shipped("ppo"))
+    for name in TRAINED:
+        for rules, weights in shipped(name).items():
+            card = ModelCard.load(weights.with_suffix(".json"))
+            assert (card.name, card.rules) == (name, rules)
+            assert card.bytes == weights.stat().st_size < 5_000_000
+            assert card.results["suite"] == "first-10000"
+            assert policy_named(name, rules=rules).settings["sha256"] == card.sha256
+            assert (Path(__file__).parents[1] / card.config).is_file()
+
+
+@pytest.mark.parametrize("name", TRAINED)
+@pytest.mark.parametrize("rules", ["classic", "relaxed"])
+def test_the_cards_tell_the_figures_that_their_command_gives(name: str, rules: str) -> None:
+    if rules not in shipped(name):
+        pytest.skip(f"no {name} network for {rules} ships")
+    card = ModelCard.load(shipped(name)[rules].with_suffix(".json"))
+    assert card.evaluation == f"rusol evaluate --policy {name} --rules {rules} --suite first-10000"
+    again = rusol_env.evaluate(name, rules, "first-10000").summary()
+    for key in ("wins", "wins_of_winnable", "win_rate_ci95", "mean_score", "mean_steps", "truncated", "dead_ends"):
+        assert again[key] == card.results[key]
 
 
 # Cards.
@@ -609,7 +634,7 @@ def test_the_policies_are_listed(checkpoints: Path, capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     for name in (*POLICIES, "ppo"):
         assert any(line.startswith(f"{name} ") for line in said.splitlines())
-    assert "A trained network for each of the rule sets classic." in said
+    assert "A network that MaskablePPO trained. For classic." in said
     assert f"{RESULTS['mean_score']:.1f}" in said
     assert main(["policies", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
@@ -623,4 +648,4 @@ def test_the_policies_are_listed(checkpoints: Path, capsys: pytest.CaptureFixtur
     assert "ppo-classic.json is no model card: missing: " in refusal(capsys, "policies")
     (checkpoints / "ppo-classic.safetensors").unlink()
     assert main(["policies"]) == 0
-    assert "No trained network comes with this rusol-env." in capsys.readouterr().out
+    assert "A network that MaskablePPO trained. None comes with this rusol-env." in capsys.readouterr().out
