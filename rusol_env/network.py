@@ -115,6 +115,9 @@ def _structured(
     for k in range(NUM_SPECIALS):
         _put(special[k], rows[NUM_CARDS + k])
     for i in range(number):
+        if at == len(games) or games[at] != i:
+            # No moves, as in a finished game.
+            continue
         base = i * NUM_CARDS
         # Rows of this position come first in `rows`, the special ones after them.
         specials = number * NUM_CARDS - NUM_CARDS
@@ -402,8 +405,10 @@ class NetworkPolicy(Policy):
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         logits = self._legal(observations, masks)
         actions = logits.argmax(axis=1)
-        for slot, visits in self._visits.items():
-            if slot >= len(masks):
+        # Of a finished game any action is ignored.
+        for slot in np.flatnonzero(~masks.all(axis=1)).tolist():
+            visits = self._visits.get(slot)
+            if visits is None:
                 continue
             position = hash(observations[slot].tobytes())
             times = visits[position] = visits.get(position, 0) + 1
