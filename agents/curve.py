@@ -44,6 +44,7 @@ def curve(evaluations: list[dict[str, Any]], progress: list[dict[str, Any]], tit
     score.plot(steps, [row["mean_score"] for row in evaluations], "o-", ms=3, color=_SCORE, label=suite)
     score.set_ylabel("mean score")
     score.set_xlabel("environment steps")
+    score.xaxis.set_major_formatter(import_module("matplotlib.ticker").EngFormatter())
     for axes in (wins, score):
         axes.grid(color=_GRID)
         axes.set_axisbelow(True)

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ablation import NAMES as TRAINED_BY
+
 from rusol_env import Policy, evaluate
 from rusol_env.compare import mcnemar
 from rusol_env.evaluate import write_whole
@@ -77,13 +79,30 @@ def results_table() -> str:
         lines.append(
             f"| {title} | {rules} | {row['deals']:,} | {row['wins']:,} ({row['win_rate']:.2%}) "
             f"| {low:.2%} to {high:.2%} | {share} | {pairs} "
-            f"| {row['mean_score']:.1f} ± {row['mean_score_se']:.1f} | {milliseconds:.3g} |"
+            f"| {row['mean_score']:.1f} ± {row['mean_score_se']:.1f} | {milliseconds:.2g} |"
         )
     return "\n".join(lines)
 
 
 def _pairs(only: int, only_greedy: int, p: float) -> str:
     return f"{only:,} / {only_greedy:,} (p {'< 0.0001' if p < 1e-4 else f'= {p:.2g}'})"
+
+
+def training_table() -> str:
+    lines = [
+        "| config | algorithm | network | deals | wins after 500,000 steps | 95 % interval | mean score |",
+        "| --- | --- | --- | --- | ---: | ---: | ---: |",
+    ]
+    for name in TRAINED_BY:
+        row = load(f"training-{name}.json")
+        lines.append(
+            f"| `{name}` | {row['algorithm']} | {row['network']} | {row['suite']} | {row['win_rate']:.1%} "
+            f"| {row['win_rate_low']:.1%} to {row['win_rate_high']:.1%} | {row['mean_score']:.1f} |"
+        )
+    speeds = load("training.json")
+    told = ", ".join(f"`{row['config']}` {row['steps_per_second']:,}" for row in speeds["rows"])
+    lines += ["", f"Steps a second of training, rollouts and updates, on {speeds['cores']} cores: {told}."]
+    return "\n".join(lines)
 
 
 def solver_table() -> str:
@@ -129,7 +148,13 @@ def speed_table() -> str:
 
 def filled(text: str) -> str:
     """The README with its tables made anew."""
-    for name, table in (("results", results_table()), ("solver", solver_table()), ("speed", speed_table())):
+    tables = {
+        "results": results_table(),
+        "training": training_table(),
+        "solver": solver_table(),
+        "speed": speed_table(),
+    }
+    for name, table in tables.items():
         pattern = re.compile(rf"(<!-- {name}: .*? -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         text, found = pattern.subn(lambda match, table=table: f"{match[1]}\n{table}\n\n{match[2]}", text)
         if found != 1:
