@@ -28,6 +28,7 @@ RUNS: list[tuple[str, dict[str, int], str, str]] = [
     ("random", {}, "classic", "first-10000"),
     (BASELINE, {}, "classic", "first-10000"),
     ("ppo", {}, "classic", "first-10000"),
+    ("distilled", {}, "classic", "first-10000"),
     ("planner", {"samples": 50}, "classic", "first-10000"),
     ("random", {}, "relaxed", "first-10000"),
     (BASELINE, {}, "relaxed", "first-10000"),

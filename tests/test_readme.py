@@ -57,11 +57,15 @@ def test_training_commands_can_be_given(command: list[str]) -> None:
     """They would run for hours: their configs and changes are read."""
     pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
     from agents.config import read_config
+    from agents.distill import read_distillation
 
     script, path, *words = command[1:]
-    assert script == "agents/train.py"
     changes = [word for word in words if "=" in word]
-    assert read_config(ROOT / path, changes).steps > 1_000_000
+    if script == "agents/distill.py":
+        assert read_distillation(ROOT / path, changes).rounds > 1
+    else:
+        assert script == "agents/train.py"
+        assert read_config(ROOT / path, changes).steps > 1_000_000
     options = [word for word in words if word.startswith("--")]
     assert set(options) <= {"--out", "--resume"}
 
