@@ -32,9 +32,8 @@ STEPS = 500_000
 
 def run(name: str) -> None:
     """Train by the configuration of that name, and write what its last policy did."""
-    config = read_config(
-        ROOT / "configs" / f"{name}.yaml", [f"steps={STEPS}", f"eval_every={STEPS}", f"checkpoint_every={STEPS}"]
-    )
+    changes = [f"steps={STEPS}", f"eval_every={STEPS}", f"checkpoint_every={STEPS}", "threads=1"]
+    config = read_config(ROOT / "configs" / f"{name}.yaml", changes)
     with TemporaryDirectory() as folder:
         train(config, Path(folder))
         row = read_rows(Path(folder) / "evaluation.csv")[-1]
