@@ -55,7 +55,9 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Count = Annotated[int, BeforeValidator(_whole), Field(ge=1)]
+Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, lt=2**63)]
+# PyTorch crashes where the system gives it no more threads.
+MOST_THREADS: Final = 1024
 
 
 class Strict(BaseModel):
@@ -88,7 +90,7 @@ class Config(Strict):
     steps: Count
     """Environment steps in all, over all games."""
     num_envs: Count = 256
-    threads: Count = 1
+    threads: Annotated[Count, Field(le=MOST_THREADS)] = 1
     """Of PyTorch."""
     device: str = "cpu"
     deals: Literal["all", "winnable"] = "all"
@@ -170,6 +172,8 @@ def read_values(path: Path, overrides: Sequence[str] = ()) -> tuple[dict[str, An
             return _numbers(yaml.safe_load(text))
         except yaml.YAMLError as error:
             raise ValueError(f"{where} is not YAML: {error}") from error
+        except RecursionError:
+            raise ValueError(f"{where} is nested too deeply, or in itself") from None
 
     try:
         values = parse(path.read_text(encoding="utf-8"), path)
@@ -267,6 +271,8 @@ def _refuse_doubles(node: Any, where: object) -> None:
     for part in getattr(node, "value", None) or ():
         if isinstance(part, tuple):
             key, value = cast(tuple[Any, Any], part)
+            if not isinstance(key.value, str):
+                raise ValueError(f"{where}: a key must be a word, and one is a list or a mapping")
             if key.value in keys:
                 raise ValueError(f"{where}: the key {key.value!r} is there twice")
             keys.add(key.value)

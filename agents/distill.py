@@ -29,10 +29,10 @@ import torch
 import typer
 from pydantic import Field, model_validator
 
-from agents.config import Count, Strict, checked, read_values
+from agents.config import MOST_THREADS, Count, Strict, checked, read_values
 from agents.curve import curve
 from agents.network import StructuredNetwork, export_network
-from agents.runs import note_session, progress_bar, read_rows, run, write_rows
+from agents.runs import check_same, note_session, progress_bar, read_rows, run, write_rows
 from rusol_env.deals import suite
 from rusol_env.evaluate import evaluate
 from rusol_env.files import only_user, write_whole
@@ -57,7 +57,7 @@ class Distillation(Strict):
     """Positions that are played through in each round."""
     explore: Annotated[float, Field(ge=0, le=1)] = 0.1
     """How often a random move is played."""
-    threads: Count = 1
+    threads: Annotated[Count, Field(le=MOST_THREADS)] = 1
     width: Count = 32
     layers: Annotated[int, Field(ge=0)] = 1
     hidden: Count = 64
@@ -108,8 +108,8 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                 if begun
                 else f"there is no run in {folder} to go on with: start it without --resume"
             )
-        if resume and (earlier := read_distillation(folder / "config.yaml")) != config:
-            raise ValueError(f"the run in {folder} is of another configuration: {earlier}")
+        if resume:
+            check_same(config, read_distillation(folder / "config.yaml"), folder)
         yaml: Any = import_module("yaml")
         write_whole(folder / "config.yaml", yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
         torch.manual_seed(config.seed)  # pyright: ignore[reportUnknownMemberType]
@@ -120,14 +120,22 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         if resume:
             rows = _load(folder, network, optimizer)
         note_session(folder, config.seed, len(rows))
-        shards = [Lessons.load(folder / "lessons" / f"{at}.npz") for at in range(len(rows))]
+        paths = [folder / "lessons" / f"{at}.npz" for at in range(len(rows))]
+        for path in paths:
+            if not path.exists():
+                raise ValueError(f"{path} is missing: put it back, or start anew without {folder}")
+        shards = [Lessons.load(path) for path in paths]
         (folder / "lessons").mkdir(exist_ok=True)
         policy_path = folder / "policy.safetensors"
         task = bar.add_task(folder.name, total=config.rounds * config.updates, now="")
         for at in range(len(rows), config.rounds):
             began = time.perf_counter()
             seed = config.seed * _SPREAD + at
-            player: Policy = NetworkPolicy.load(policy_path) if at else GreedyPolicy(seed)
+            player: Policy = GreedyPolicy(seed)
+            if at:
+                # Written anew: a run that was stopped may have left that of a round which is not in the checkpoint.
+                export_network(network, policy_path, {"rules": config.rules})
+                player = NetworkPolicy.load(policy_path)
             shard = teach(player, config.rules, seed, config.states, explore=config.explore, threads=config.threads)
             shard.save(folder / "lessons" / f"{at}.npz")
             taught = time.perf_counter()
@@ -185,8 +193,9 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
 def _save(folder: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, rows: list[dict[str, Any]]) -> None:
     data = io.BytesIO()
     torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "rounds": len(rows)}, data)
-    write_whole(folder / "last.pt", data.getvalue())
+    # The table first: a row that the checkpoint has not is dropped when the run goes on; a missing one cannot be made.
     write_rows(folder / "evaluation.csv", rows)
+    write_whole(folder / "last.pt", data.getvalue())
     write_whole(folder / "curve.png", curve(rows, [], folder.name))
 
 
@@ -200,9 +209,14 @@ def _load(folder: Path, network: torch.nn.Module, optimizer: torch.optim.Optimiz
         state: Any = torch.load(path, weights_only=True)
         network.load_state_dict(state["network"])
         optimizer.load_state_dict(state["optimizer"])
+        rounds = int(state["rounds"])
     except Exception as error:  # whatever a damaged file may raise
-        raise ValueError(f"{path} is damaged ({error}): start anew without {folder}") from error
-    return read_rows(folder / "evaluation.csv")[: state["rounds"]]
+        raise ValueError(f"{path} is damaged ({type(error).__name__}): start anew without {folder}") from error
+    rows = read_rows(folder / "evaluation.csv")[:rounds]
+    # A round that is not in the table would be learnt twice.
+    if [row.get("round") for row in rows] != list(range(1, rounds + 1)):
+        raise ValueError(f"{folder / 'evaluation.csv'} lacks rounds that {path} has: start anew without {folder}")
+    return rows
 
 
 def read_distillation(path: Path, overrides: list[str] | None = None) -> Distillation:

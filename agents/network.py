@@ -73,6 +73,10 @@ class StructuredNetwork(BaseFeaturesExtractor):
     """
 
     def __init__(self, observation_space: gymnasium.Space[Any], width: int = 32, layers: int = 1, hidden: int = 64):
+        if min(width, hidden) < 1 or layers < 0:
+            raise ValueError(
+                f"width {width}, layers {layers}, hidden {hidden}: layers may be 0, the others must be 1 up"
+            )
         super().__init__(observation_space, NUM_ACTIONS + hidden)  # pyright: ignore[reportUnknownMemberType]
         self.width, self.hidden = width, hidden
         self.encode = nn.Linear(NUM_FEATURES + NUM_RELATIONS, width)
@@ -131,6 +135,34 @@ class _Split(nn.Module):
 
     def forward_critic(self, features: Tensor) -> Tensor:
         return features[:, NUM_ACTIONS:]
+
+
+class MaskedMlpPolicy(MaskableActorCriticPolicy):
+    """sb3-contrib's MlpPolicy with less arithmetic: one softmax over 416 masked logits where that takes several."""
+
+    def forward(
+        self, obs: Tensor, deterministic: bool = False, action_masks: Any = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Actions, values and log-probabilities for a rollout; actions are drawn by the Gumbel-max trick."""
+        logs, values = self._weigh(obs, action_masks)
+        noise = 0 if deterministic else torch.empty_like(logs).exponential_().log()
+        actions = (logs - noise).argmax(1)
+        return actions, values, logs.gather(1, actions[:, None]).squeeze(1)
+
+    def evaluate_actions(self, obs: Tensor, actions: Tensor, action_masks: Any = None) -> tuple[Tensor, Tensor, Tensor]:
+        """Values, log-probabilities and entropies for an update."""
+        logs, values = self._weigh(obs, action_masks)
+        chosen = logs.gather(1, actions.long().view(-1, 1)).squeeze(1)
+        return values, chosen, -(logs.exp() * logs).sum(1)
+
+    def _weigh(self, obs: Tensor, action_masks: Any) -> tuple[Tensor, Tensor]:
+        """Log-probabilities float32 (N, 416), far below 0 where an action is illegal, and values (N, 1)."""
+        latent, latent_value = self.mlp_extractor(self.extract_features(obs))
+        logits = self.action_net(latent)
+        if action_masks is not None:
+            allowed = torch.as_tensor(action_masks, dtype=torch.bool, device=logits.device).view(logits.shape)
+            logits = logits.masked_fill(~allowed, -1e8)
+        return logits.log_softmax(1), self.value_net(latent_value)
 
 
 class StructuredPolicy(MaskableActorCriticPolicy):

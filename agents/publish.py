@@ -6,12 +6,11 @@ plays: the network is evaluated anew on ``first-10000``, of which no run trains 
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 if not __package__:
     # Run as a script: Python then looks for modules in agents/, and not for `agents`.
@@ -21,7 +20,7 @@ import typer
 
 from agents.config import read_config, read_values
 from agents.distill import read_distillation
-from agents.runs import read_rows
+from agents.runs import read_rows, read_sessions, run
 from rusol_env.evaluate import evaluate
 from rusol_env.files import write_whole
 from rusol_env.model_card import ModelCard
@@ -45,7 +44,7 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -
     else:
         config = read_config(path)
         name, unit, number = "ppo", "steps", config.steps
-    sessions: list[dict[str, Any]] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["sessions"]
+    sessions = read_sessions(folder)
     evaluations = read_rows(folder / "evaluation.csv")
     if not evaluations or evaluations[-1][unit] < number:
         raise ValueError(f"the run in {folder} is not finished: go on with it by --resume")
@@ -75,15 +74,15 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -
     return card
 
 
-def run_publish(folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")]) -> None:
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.command()
+def publish_run(folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")]) -> None:
     """Put the network of a finished run, and its card, into the package."""
-    try:
-        card = publish(folder)
-    except (ValueError, OSError) as error:
-        print(f"publish: {' '.join(str(error).split())}", file=sys.stderr)
-        raise typer.Exit(2) from None
+    card = publish(folder)
     print(f"{card.name}-{card.rules}: {card.results['wins']} of {SUITE}, {card.bytes:,} bytes")
 
 
 if __name__ == "__main__":
-    typer.run(run_publish)
+    sys.exit(run(app, "publish"))

@@ -15,9 +15,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import typer
+from pydantic import BaseModel
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -43,8 +44,12 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
                 pass
         return text
 
-    with path.open(newline="", encoding="utf-8") as file:
-        return [{key: value(text) for key, text in row.items() if text} for row in csv.DictReader(file)]
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            # What a row has more than the head stands under None.
+            return [{key: value(text) for key, text in row.items() if key and text} for row in csv.DictReader(file)]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -54,6 +59,20 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(rows)
     write_whole(path, text.getvalue().encode())
+
+
+def check_same(config: BaseModel, earlier: BaseModel, folder: Path, but: str | None = None) -> None:
+    """See to it that a run goes on as it began, save for the key `but`.
+
+    Raises:
+        ValueError: another key has changed; the message names it.
+    """
+    for key, value in config:
+        if key != but and getattr(earlier, key) != value:
+            raise ValueError(
+                f"the run in {folder} has {key} {getattr(earlier, key)!r}, not {value!r}: "
+                f"{f'only {but}' if but else 'nothing'} may change when it goes on; choose another folder by --out"
+            )
 
 
 def progress_bar() -> Progress:
@@ -70,10 +89,27 @@ def progress_bar() -> Progress:
     )
 
 
+def read_sessions(folder: Path) -> list[dict[str, Any]]:
+    """What `note_session` wrote.
+
+    Raises:
+        ValueError: it is damaged; the message names the file.
+        OSError: it cannot be read.
+    """
+    path = folder / "run.json"
+    try:
+        sessions: Any = json.loads(path.read_text(encoding="utf-8"))["sessions"]
+        if not isinstance(sessions, list) or not sessions:
+            raise ValueError("it has no list of sessions")
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from error
+    return cast(list[dict[str, Any]], sessions)
+
+
 def note_session(folder: Path, seed: int, steps: int) -> None:
     """Add to ``run.json`` what is about to run: a run that goes on may do so with other versions."""
     path = folder / "run.json"
-    sessions: list[Any] = json.loads(path.read_text(encoding="utf-8"))["sessions"] if path.exists() else []
+    sessions = read_sessions(folder) if path.exists() else []
     packages = ("torch", "stable-baselines3", "sb3-contrib")
     session = {
         "command": shlex.join(sys.argv),
@@ -118,7 +154,7 @@ def run(app: typer.Typer, program: str, arguments: list[str] | None = None) -> i
     """Run a command line.
 
     Returns:
-        the exit code: 0; 2 for bad input, with one line on stderr; 130 when interrupted.
+        the exit code: 0; 2 for bad input, or too little memory, with one line on stderr; 130 when interrupted.
     """
     try:
         code: int | None = app(sys.argv[1:] if arguments is None else arguments, standalone_mode=False)
@@ -126,6 +162,8 @@ def run(app: typer.Typer, program: str, arguments: list[str] | None = None) -> i
         message = str(getattr(error, "format_message", error.__str__)())
     except (ValueError, OSError, ImportError) as error:
         message = str(error)
+    except MemoryError as error:
+        message = f"there is too little memory for this: {error}"
     else:
         return code or 0
     print(f"{program}: {' '.join(message.split())}", file=sys.stderr)

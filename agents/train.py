@@ -32,7 +32,16 @@ from torch.utils.tensorboard.writer import SummaryWriter
 
 from agents.config import Config, algorithm_class, read_config
 from agents.curve import curve
-from agents.runs import INTERRUPTED, note_session, progress_bar, read_rows, run, stopped_by_signals, write_rows
+from agents.runs import (
+    INTERRUPTED,
+    check_same,
+    note_session,
+    progress_bar,
+    read_rows,
+    run,
+    stopped_by_signals,
+    write_rows,
+)
 from rusol_env.deals import Deal
 from rusol_env.evaluate import Evaluation, evaluate
 from rusol_env.files import only_user, open_zip, write_whole
@@ -98,8 +107,11 @@ class Run(BaseCallback):
 
     def go_on(self, steps: int) -> None:
         """Take up the tables of the run so far, less the rows after its last checkpoint: that is done again."""
-        self.progress = [row for row in read_rows(self.folder / "progress.csv") if row["steps"] <= steps]
-        self.evaluations = [row for row in read_rows(self.folder / "evaluation.csv") if row["steps"] <= steps]
+        path = self.folder / "evaluation.csv"
+        tables = [read_rows(self.folder / "progress.csv"), read_rows(path)]
+        if not tables[1] or any(not isinstance(row.get("steps"), int) for table in tables for row in table):
+            raise ValueError(f"{path} or progress.csv is missing or damaged: put it back, or start anew elsewhere")
+        self.progress, self.evaluations = ([row for row in table if row["steps"] <= steps] for table in tables)
         self.began = self.saved = steps
 
     def _on_training_start(self) -> None:
@@ -190,7 +202,16 @@ class Run(BaseCallback):
         self.saved = self.num_timesteps = self.model.num_timesteps
 
     def packed(self) -> bytes:
-        """The model as Stable-Baselines3 saves it."""
+        """The model as Stable-Baselines3 saves it.
+
+        Raises:
+            ValueError: its weights are no numbers any more: what was saved before is left.
+        """
+        if not all(torch.isfinite(weights).all() for weights in self.model.policy.parameters()):
+            raise ValueError(
+                f"after {self.num_timesteps:,} steps the learner's weights are no numbers any more: lower "
+                "hyperparameters.learning_rate, or rewards; nothing was saved over the last checkpoint"
+            )
         data = io.BytesIO()
         # The last observations are of games that a loaded model does not go on with.
         self.model.save(data, exclude=["_last_obs", "_last_episode_starts", "_last_original_obs"])
@@ -217,10 +238,10 @@ def make_model(config: Config, env: VecEnv) -> Any:
         ValueError: its class refuses the arguments.
     """
     policy: Any = "MlpPolicy"
-    if config.network == "structured":
-        from agents.network import StructuredPolicy
+    if config.algorithm == "maskable_ppo":
+        from agents.network import MaskedMlpPolicy, StructuredPolicy
 
-        policy = StructuredPolicy
+        policy = StructuredPolicy if config.network == "structured" else MaskedMlpPolicy
     policy_kwargs = dict(config.policy_kwargs)
     if config.net_arch is not None:
         policy_kwargs["net_arch"] = list(config.net_arch)
@@ -290,13 +311,21 @@ def train(
         OSError: the folder cannot be written, or another program uses it.
         KeyboardInterrupt: `stop` was set; the run is saved.
     """
+    if config.device.startswith("cuda") and int(config.device.partition(":")[2] or 0) >= torch.cuda.device_count():
+        # Stable-Baselines3 would take the CPU and not say so.
+        raise ValueError(f"there is no device {config.device!r} here: use cpu, or auto for what there is")
     torch.set_num_threads(config.threads)
     # Checks of every tensor that is handed to a distribution: they cost time, and what is handed here is made here.
     torch.distributions.Distribution.set_default_validate_args(False)
     with only_user(folder, "--out"), progress_bar() as bar:
         config_path = folder / "config.yaml"
         if resume:
-            _check_same(config, config_path)
+            if not config_path.exists():
+                raise ValueError(f"there is no run in {folder} to go on with: start it without --resume")
+            earlier = read_config(config_path)
+            check_same(config, earlier, folder, but="steps")
+            if config.steps < earlier.steps:
+                raise ValueError(f"the run in {folder} has {earlier.steps:,} steps to do: there may be more, not fewer")
         elif any((folder / name).exists() for name in ("last.zip", "best.zip")):
             raise ValueError(f"{folder} holds a run already: go on with it by --resume, or choose another by --out")
         run = Run(folder, config, bar, stop or threading.Event())
@@ -334,19 +363,6 @@ def train(
             told = {"rules": config.rules, "steps": str(model.num_timesteps), "seed": str(config.seed)}
             export(model, folder / "policy.safetensors", told)
     return model
-
-
-def _check_same(config: Config, path: Path) -> None:
-    if not path.exists():
-        raise ValueError(f"there is no run in {path.parent} to go on with: start it without --resume")
-    earlier = read_config(path)
-    changed = [key for key, value in config if key != "steps" and getattr(earlier, key) != value]
-    if changed:
-        key = changed[0]
-        raise ValueError(
-            f"the run in {path.parent} has {key} {getattr(earlier, key)!r}, not {getattr(config, key)!r}: "
-            "only steps may change when it goes on; choose another folder by --out"
-        )
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

@@ -44,7 +44,7 @@ from rusol_env.files import RunsCodeWarning, only_user, write_whole
 from rusol_env.game import Game
 from rusol_env.labels import Verdict
 from rusol_env.model_card import ModelCard
-from rusol_env.models import ACCEPTED, TRAINED, policy_named, shipped
+from rusol_env.models import ACCEPTED, TRAINED, check_policy, policy_named, shipped
 from rusol_env.observe import Visible
 from rusol_env.policies import DEFAULT_SAMPLES, POLICIES
 from rusol_env.record import Record, Recorder, record_name
@@ -571,6 +571,8 @@ def play_game(
         table = CardTable(folder, guest)
         if code is not None or rules is not None:
             table.new(rules, code)
+        if policy in TRAINED:
+            check_policy(policy, table.game.rules)
         if terminal:
             play_in_terminal(table)
             return

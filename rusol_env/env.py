@@ -78,7 +78,12 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _finite(name: str, value: Any) -> float:
+def check_finite(name: str, value: Any) -> float:
+    """`value` as a float, if it is a finite number; `name` is what it is called.
+
+    Raises:
+        ValueError: it is not.
+    """
     try:
         number = math.nan if isinstance(value, (str, bytes, bool)) else float(value)
     except (TypeError, ValueError):
@@ -235,7 +240,7 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
         self.idle_moves: Final = flag("idle_moves", idle_moves)
         self.thoughtful: Final = flag("thoughtful", thoughtful)
         self.max_steps: Final = check_whole("max_steps", max_steps, 1)
-        self.illegal_reward: Final = _finite("illegal_reward", illegal_reward)
+        self.illegal_reward: Final = check_finite("illegal_reward", illegal_reward)
         self.deals: Final = None if deals is None else _read_deals(deals, self.rules)
         if self.take_back and self.reward_kind is Reward.SCORE:
             _warn_farming()

@@ -25,13 +25,12 @@ from numpy.typing import NDArray
 
 from rusol_env._jit import kernel
 from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, read_deal, suite
-from rusol_env.engine import NUM_ACTIONS
 from rusol_env.env import DEFAULT_MAX_STEPS, option
 from rusol_env.files import write_whole
 from rusol_env.labels import Verdict, labels_of
 from rusol_env.models import as_policy
 from rusol_env.observe import Observation
-from rusol_env.policies import Policy
+from rusol_env.policies import Policy, read_actions
 from rusol_env.rules import CLASSIC, Rules, rules_named
 from rusol_env.vector import RussianSolitaireVectorEnv
 
@@ -224,7 +223,7 @@ def evaluate(
     done = 0
     for now in count(1):
         masks = infos["action_mask"].copy() if watch is not None else None
-        actions = _read_actions(policy, policy.act(observations, infos["action_mask"]), batch)
+        actions = read_actions(policy, policy.act(observations, infos["action_mask"]), batch)
         if watch is not None and masks is not None:
             shares = policy.probabilities(observations, masks.copy())
             # Not those whose episode is over, where the next begins and any action is ignored.
@@ -290,17 +289,6 @@ def read_suite(deals: Any, rules: Rules) -> Suite:
             raise ValueError("evaluate plays numbered deals, and an arrangement has no number")
         numbers.append(number)
     return Suite(f"custom-{sha256(repr(numbers).encode()).hexdigest()[:8]}", numbers)
-
-
-def _read_actions(policy: Policy, actions: Any, batch: int) -> NDArray[np.int64]:
-    actions = np.asarray(actions)
-    if actions.shape != (batch,) or not np.issubdtype(actions.dtype, np.integer):
-        raise ValueError(
-            f"policy {policy.name!r} returned {actions.dtype} {actions.shape}: it must return whole numbers ({batch},)"
-        )
-    if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
-        raise ValueError(f"policy {policy.name!r} returned an action outside 0 to {NUM_ACTIONS - 1}")
-    return actions.astype(np.int64)
 
 
 def _pyarrow() -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +22,13 @@ from rusol_env._jit import kernel
 from rusol_env.cards import NUM_CARDS
 from rusol_env.deals import check_seed, check_whole, mix
 from rusol_env.engine import BOARD_SIZE, NUM_ACTIONS
+from rusol_env.env import check_finite
 from rusol_env.files import open_zip, write_whole
 from rusol_env.labels import Verdict
+from rusol_env.models import as_policy
 from rusol_env.observe import NUM_FEATURES, encode_cards
 from rusol_env.planner import Memory, lay_out, new_memory
-from rusol_env.policies import Policy
+from rusol_env.policies import read_actions
 from rusol_env.rules import CLASSIC, NUM_COLUMNS, Rules, rules_named
 from rusol_env.solver import Solver, WinnableDeals
 from rusol_env.vector import RussianSolitaireVectorEnv
@@ -90,8 +92,14 @@ class Lessons:
             "cards" observations, float32 (K, 52, 24), and int8 (K, 416): a `Verdict` for each legal move, else -1.
 
         Raises:
-            ValueError: a board is none.
+            ValueError: `which` is not of that kind, or names a lesson that there is none of; or a board is none.
         """
+        which = np.asarray(which)
+        if which.ndim != 1 or not np.issubdtype(which.dtype, np.integer):
+            raise ValueError(f"which is {which.dtype} {which.shape}: it must be whole numbers (K,)")
+        if len(which) and not (which.min() >= 0 and which.max() < len(self.ends)):
+            raise ValueError(f"there is no such lesson: which must be from 0 to {len(self.ends) - 1}")
+        which = np.ascontiguousarray(which, np.int64)
         cards = np.empty((len(which), NUM_CARDS, NUM_FEATURES), np.float32)
         verdicts = np.empty((len(which), NUM_ACTIONS), np.int8)
         masks = np.empty(NUM_ACTIONS, np.int8)
@@ -103,7 +111,14 @@ class Lessons:
 
     @staticmethod
     def joined(parts: Sequence[Lessons]) -> Lessons:
-        """The lessons of all parts, one or more, of one rule set."""
+        """The lessons of all parts, one or more, of one rule set.
+
+        Raises:
+            ValueError: there are none, or they are of several rule sets.
+        """
+        found = sorted({part.rules.name for part in parts})
+        if len(found) != 1:
+            raise ValueError(f"lessons of one rule set can be joined, and these are of {', '.join(found) or 'none'}")
         before = np.cumsum([0, *(len(part.actions) for part in parts[:-1])])
         return Lessons(
             parts[0].rules,
@@ -146,18 +161,22 @@ class Lessons:
             open_zip(data).close()
             with np.load(io.BytesIO(data), allow_pickle=False) as file:
                 name = str(file["format"])
+                if not name.startswith(_FORMAT):
+                    raise ValueError(f"its format is {name!r}")
                 rules = rules_named(name.removeprefix(f"{_FORMAT} "))
                 boards, ends, actions, labels = (file[key] for key in ("boards", "ends", "actions", "labels"))
-                states, asked = file["counts"].tolist()
-        except (ValueError, KeyError) as error:
+                states, asked = (int(count) for count in file["counts"].astype(np.int64, casting="safe"))
+        except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged, or holds no lessons of rusol-env: {error}") from error
         fits = (
             boards.dtype == np.int8
+            and ends.ndim == 1
             and boards.shape == (len(ends), NUM_COLUMNS + 1, NUM_CARDS)
             and (ends.dtype, actions.dtype, labels.dtype) == (np.int64, np.int16, np.int8)
             and actions.shape == labels.shape == (int(ends[-1]) if len(ends) else 0,)
             and bool((np.diff(ends, prepend=0) > 0).all())
             and bool(((actions >= 0) & (actions < NUM_ACTIONS)).all())
+            and bool(np.isin(labels, list(Verdict)).all())
         )
         if not fits:
             raise ValueError(f"{path} is damaged: its arrays do not fit together")
@@ -165,7 +184,7 @@ class Lessons:
 
 
 def teach(
-    policy: Policy,
+    policy: Any,
     rules: str | Rules = CLASSIC,
     seed: int = 0,
     states: int = 100_000,
@@ -178,7 +197,7 @@ def teach(
     """Let a policy play deals of the training split that can be won, and ask the solver about every legal move.
 
     Args:
-        policy: plays, in a batch.
+        policy: plays, in a batch; whatever `evaluate` takes.
         rules: the rule set, or its name.
         seed: what the deals and random moves are drawn from, 0 to 2^64 - 1.
         states: play through so many positions, or a few more: whole steps of the batch.
@@ -192,8 +211,10 @@ def teach(
     """
     rules = rules_named(rules)
     seed, states = check_seed(seed), check_whole("states", states, 1)
+    policy = as_policy(policy, seed, rules)
     threads = check_whole("threads", threads, 1)
-    if not 0 <= explore <= 1:
+    games = check_whole("games", games, 1)
+    if not 0 <= check_finite("explore", explore) <= 1:
         raise ValueError(f"explore is {explore}: it must be from 0 to 1")
     env = RussianSolitaireVectorEnv(
         games,
@@ -229,7 +250,7 @@ def teach(
             labels.append(verdicts[kept][masks[kept]])
             played += games
             asked += int(masks.sum())
-            chosen = policy.act(observations, masks.view(np.int8))
+            chosen = read_actions(policy, policy.act(observations, masks.view(np.int8)), games)
             random = chance.random(games) < explore
             drawn = np.where(masks, chance.random(masks.shape, np.float32), -1).argmax(axis=1)
             chosen = np.where(random, drawn, chosen)

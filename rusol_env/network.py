@@ -24,7 +24,7 @@ from rusol_env._jit import kernel
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.engine import NUM_ACTIONS
 from rusol_env.observe import NUM_FEATURES, Observation, observation_space
-from rusol_env.policies import Policy
+from rusol_env.policies import Policy, read_masks
 from rusol_env.relations import (
     NUM_CONCERNED,
     NUM_MOVE_FEATURES,
@@ -403,6 +403,7 @@ class NetworkPolicy(Policy):
         self._visits |= {slot: {} for slot in slots.tolist()}
 
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
+        masks = read_masks(masks, len(observations))
         logits = self._legal(observations, masks)
         actions = logits.argmax(axis=1)
         # Of a finished game any action is ignored.
@@ -419,9 +420,15 @@ class NetworkPolicy(Policy):
 
     def probabilities(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.floating[Any]]:
         """The distribution that was trained, float32 (N, 416)."""
-        logits = self._legal(observations, masks)
+        logits = self._legal(observations, read_masks(masks, len(observations)))
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         return shares / shares.sum(axis=1, keepdims=True)
 
     def _legal(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.float32]:
-        return np.where(masks != 0, self.network.logits(observations), np.float32(-np.inf))
+        none = np.flatnonzero(~masks.any(axis=1))
+        if len(none):
+            raise ValueError(f"mask {none[0]} is no action mask: it must be 1 somewhere")
+        logits = self.network.logits(observations)
+        if not np.isfinite(logits).all():
+            raise ValueError(f"the weights of {self.name} are too large: what it holds of a move is no finite number")
+        return np.where(masks != 0, logits, np.float32(-np.inf))

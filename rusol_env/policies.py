@@ -87,13 +87,34 @@ def _sample(masks: NDArray[np.int8], streams: NDArray[np.uint64], actions: NDArr
     return -1
 
 
-def _read_masks(masks: NDArray[Any], number: int) -> NDArray[np.int8]:
+def read_masks(masks: NDArray[Any], number: int) -> NDArray[np.int8]:
+    """Action masks of `number` games as int8 (N, 416).
+
+    Raises:
+        ValueError: they have another shape or dtype.
+    """
     shape = (number, NUM_CARDS * NUM_DESTINATIONS)
     if masks.shape != shape:
         raise ValueError(f"the masks have shape {masks.shape}: it must be {shape}")
     if masks.dtype != np.int8 and masks.dtype != np.bool_:
         raise ValueError(f"the masks are {masks.dtype}: they must be int8 (0 or 1) or bool")
     return np.ascontiguousarray(masks).view(np.int8)
+
+
+def read_actions(policy: Policy, actions: Any, batch: int) -> NDArray[np.int64]:
+    """What a policy returned for `batch` games, as actions int64 (N,).
+
+    Raises:
+        ValueError: it is no batch of actions; the message names the policy.
+    """
+    actions = np.asarray(actions)
+    if actions.shape != (batch,) or not np.issubdtype(actions.dtype, np.integer):
+        raise ValueError(
+            f"policy {policy.name!r} returned {actions.dtype} {actions.shape}: it must return whole numbers ({batch},)"
+        )
+    if actions.min() < 0 or actions.max() >= NUM_ACTIONS:
+        raise ValueError(f"policy {policy.name!r} returned an action outside 0 to {NUM_ACTIONS - 1}")
+    return actions.astype(np.int64)
 
 
 def _read_boards(policy: str, observations: NDArray[Any], number: int) -> NDArray[np.int8]:
@@ -125,7 +146,7 @@ def sample_legal(masks: NDArray[Any], streams: NDArray[np.uint64]) -> NDArray[np
     """
     check_streams(streams)
     actions = np.zeros(len(streams), np.int64)
-    _refuse_mask(_sample(_read_masks(masks, len(streams)), streams, actions))
+    _refuse_mask(_sample(read_masks(masks, len(streams)), streams, actions))
     return actions
 
 
@@ -303,7 +324,7 @@ class GreedyPolicy(_CompiledPolicy):
 
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         streams = self._grow(len(masks))
-        masks = _read_masks(masks, len(streams))
+        masks = read_masks(masks, len(streams))
         boards = _read_boards(self.name, observations, len(masks))
         actions = np.zeros(len(masks), np.int64)
         _refuse_mask(_greedy(boards, masks, streams, actions))
@@ -369,7 +390,7 @@ class PlannerPolicy(_CompiledPolicy):
             ValueError: observations that are no boards of games, or masks that allow moves against the rules.
         """
         streams = self._grow(len(masks))
-        masks = _read_masks(masks, len(streams)).copy()
+        masks = read_masks(masks, len(streams)).copy()
         boards = _read_boards(self.name, observations, len(masks))
         places = iter(range(len(masks)))
 

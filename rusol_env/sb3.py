@@ -23,6 +23,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from rusol_env.deals import check_seed, next_below
 from rusol_env.engine import NUM_ACTIONS
+from rusol_env.env import check_finite
 from rusol_env.files import RunsCodeWarning, open_zip
 from rusol_env.observe import Observation, observation_space
 from rusol_env.policies import SeededPolicy
@@ -84,6 +85,8 @@ class SB3VecEnv(VecEnv):
                 "evaluation waiting for ever; use split='eval' and a seed there, and rusol_env.evaluate to play each "
                 "of a suite's deals once"
             )
+        if lost_reward is not None:
+            lost_reward = check_finite("lost_reward", lost_reward)
         self.games = RussianSolitaireVectorEnv(num_envs, rules, autoreset_mode="SameStep", **options)
         spaces: tuple[Any, Any] = (self.games.single.observation_space, self.games.single.action_space)
         super().__init__(num_envs, *spaces)  # pyright: ignore[reportUnknownMemberType]
@@ -94,7 +97,7 @@ class SB3VecEnv(VecEnv):
         self._returns = np.zeros(num_envs, np.float64)
         self._lengths = np.zeros(num_envs, np.int64)
         self._made = time.time()
-        self._lost_reward = lost_reward or 0.0
+        self._lost_reward = 0.0 if lost_reward is None else lost_reward
         take_back = bool(options.get("take_back", False))
         self._solver = None if lost_reward is None else Solver(rules, take_back=take_back)
 

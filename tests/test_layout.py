@@ -45,7 +45,7 @@ LAYERS: list[dict[str, set[str]]] = [
     {
         "policies": set(),
         "network": {"policies"},
-        "lessons": {"policies"},
+        "lessons": {"policies", "models"},
         "sb3": {"policies"},
         "models": {"policies", "network", "sb3"},
         "evaluate": {"policies", "models"},

@@ -113,6 +113,40 @@ def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lesson
         Lessons(lessons.rules, boards, lessons.ends, lessons.actions, lessons.labels, 1, 1).show(np.arange(5))
 
 
+def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
+    for which in ([len(lessons.ends)], [-1], [2**62], [0.5], [[0]], [True]):
+        with pytest.raises(ValueError, match=r"which (is|must be)"):
+            lessons.show(np.array(which))
+    assert lessons.show(np.array([0]))[0].shape == (1, 52, 24)
+    other = Lessons(rusol_env.VARIANTS["yukon"], lessons.boards, lessons.ends, lessons.actions, lessons.labels, 1, 1)
+    for parts, said in (([], "of none"), ([lessons, other], "of classic, yukon")):
+        with pytest.raises(ValueError, match=said):
+            Lessons.joined(parts)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"counts": np.array(3)},
+        {"counts": np.array([1.5, np.nan])},
+        {"counts": np.array(["a", "b"])},
+        {"ends": np.array(3)},
+        {"ends": np.array([[4]])},
+        {"labels": 100},
+    ],
+)
+def test_lessons_of_odd_arrays_are_refused_by_name(changed: dict[str, Any], lessons: Lessons, tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    lessons.save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    if "labels" in changed:
+        changed = {"labels": np.full_like(lessons.labels, changed["labels"])}
+    np.savez(path, **(arrays | changed))
+    with pytest.raises(ValueError, match=r"a\.npz is damaged"):
+        Lessons.load(path)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"states": 0}, "states"), ({"threads": 0}, "threads"), ({"explore": 2}, "explore is 2"), ({"seed": -1}, "seed")],
@@ -160,7 +194,7 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
     seen = rusol_env.RussianSolitaireEnv().reset(seed=1)[0][None]
     whole, cut = (Network.load(tmp_path / name / "policy.safetensors") for name in ("whole", "cut"))
     np.testing.assert_array_equal(whole.logits(seen), cut.logits(seen))
-    with pytest.raises(ValueError, match="of another configuration"):
+    with pytest.raises(ValueError, match="has seed 0, not 1: nothing may change"):
         distill.distil(tiny(seed=1), tmp_path / "cut", resume=True)
     with pytest.raises(ValueError, match="holds a run already"):
         distill.distil(tiny(), tmp_path / "cut")

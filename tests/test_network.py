@@ -295,6 +295,15 @@ def test_a_position_is_worth_the_same_in_every_batch(kind: str, played: dict[str
     assert network.logits(seen[:0]).shape == (0, 416)
 
 
+def test_a_network_whose_numbers_burst_does_not_play(played: dict[str, Positions]) -> None:
+    arrays = {name: array * np.float32(1e30) for name, array in mlp_arrays().items()}
+    policy = NetworkPolicy(Network(arrays, "mlp"), "mine")
+    cards, _, masks = played["classic"]
+    for ask in (policy.act, policy.probabilities):
+        with pytest.raises(ValueError, match="the weights of mine are too large"):
+            ask(cards, masks)
+
+
 def test_the_policy_plays_the_legal_action_that_is_worth_most(played: dict[str, Positions]) -> None:
     network = Network(mlp_arrays(), "mlp")
     policy = NetworkPolicy(network, "mine", {"from": "here"})
@@ -457,10 +466,10 @@ def trained(observation: str = "cards", network: str = "mlp", **policy_kwargs: A
     from rusol_env.sb3 import SB3VecEnv
 
     policy: Any = "MlpPolicy"
-    if network == "structured":
-        from agents.network import StructuredPolicy
+    if network != "mlp":
+        from agents.network import MaskedMlpPolicy, StructuredPolicy
 
-        policy = StructuredPolicy
+        policy = {"structured": StructuredPolicy, "masked mlp": MaskedMlpPolicy}[network]
     env = SB3VecEnv(2, "relaxed", observation=observation, seed=0)
     model = contrib.MaskablePPO(
         policy, env, n_steps=8, batch_size=16, seed=0, device="cpu", policy_kwargs=policy_kwargs
@@ -481,6 +490,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "mlp of tanh": {"net_arch": [24, 16]},
     "mlp of relu on the board": {"net_arch": [24], "observation": "board"},
     "mlp of one layer": {"net_arch": []},
+    "masked mlp": {"net_arch": [16], "network": "masked mlp"},
 }
 
 
@@ -513,10 +523,11 @@ def test_it_says_what_pytorch_says(kind: str, tmp_path: Path, played: dict[str, 
         np.testing.assert_array_equal(policy.act(seen, position.masks)[clear], predicted[clear])
 
 
-def test_the_structured_policy_learns_from_the_distribution_that_the_masks_make(played: dict[str, Positions]) -> None:
-    """Over the legal moves only, it gives what sb3-contrib's policy works out over all 416 actions."""
+@pytest.mark.parametrize("kind", ["structured, 1 layers", "masked mlp"])
+def test_our_policies_learn_from_the_distribution_that_the_masks_make(kind: str, played: dict[str, Positions]) -> None:
+    """With less arithmetic, they give what sb3-contrib's policy works out."""
     torch: Any = pytest.importorskip("torch", reason="PyTorch is missing: install the extra [agents]")
-    model = trained(**KINDS["structured, 1 layers"])
+    model = trained(**KINDS[kind])
     from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 
     policy, (cards, _, masks) = model.policy, played["relaxed"]
@@ -534,9 +545,9 @@ def test_the_structured_policy_learns_from_the_distribution_that_the_masks_make(
         # Drawn by those probabilities: one position, many times.
         number = 20_000
         at = int(masks.sum(axis=1).argmax())
-        drawn = policy(seen[at : at + 1].expand(number, -1, -1))[0].numpy()
+        drawn = policy(seen[at : at + 1].expand(number, -1, -1), action_masks=masks[at : at + 1].repeat(number, 0))[0]
         shares = policy.get_distribution(seen[at : at + 1], masks[at : at + 1]).distribution.probs[0].numpy()
-    counts = np.bincount(drawn, minlength=416)
+    counts = np.bincount(drawn.numpy(), minlength=416)
     assert counts[masks[at] == 0].sum() == 0
     # The seed is fixed: five standard errors are wide enough.
     assert (np.abs(counts / number - shares) <= 5 * np.sqrt(shares * (1 - shares) / number) + 1e-4).all()

@@ -153,6 +153,9 @@ def test_what_the_batch_cannot_do_it_says() -> None:
     for option in ({"copy": False}, {"autoreset_mode": "Disabled"}, {"render_mode": "ansi"}):
         with pytest.raises(ValueError, match="is not for SB3VecEnv"):
             batch(3, **option)
+    for reward in (float("nan"), float("inf"), "0", True, [0], 1j):
+        with pytest.raises(ValueError, match=r"lost_reward is .* must be a finite number"):
+            batch(3, lost_reward=reward)
     with pytest.raises(ValueError, match=r"deals= is not for SB3VecEnv.*rusol_env\.evaluate"):
         batch(3, deals=[1, 2])
     env.reset()

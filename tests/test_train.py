@@ -248,6 +248,13 @@ def test_what_cannot_go_on_is_refused_by_name(tiny: Path, tmp_path: Path, capsys
         (["steps.more=1"], "steps has no keys of its own"),
         (["steps"], "'steps' changes nothing: write key=value"),
         (["steps={"], "is not YAML"),
+        (["policy_kwargs={[a]: 1}"], "a key must be a word"),
+        (["policy_kwargs=&a {y: *a}"], "is nested too deeply, or in itself"),
+        (["policy_kwargs=" + "[" * 3000], "is nested too deeply, or in itself"),
+        (["env.max_steps=1e30"], "must be less than"),
+        (["threads=100000"], "must be less than or equal to 1024"),
+        (["device=cuda:99"], "there is no device 'cuda:99' here"),
+        (["hyperparameters.n_steps=1_000_000_000_000"], "too little memory"),
         (["--nonsense"], "No such option"),
     ],
 )
@@ -257,6 +264,35 @@ def test_a_bad_config_is_refused_in_one_sentence(
     folder = tmp_path / "run"
     assert said in refusal(capsys, str(tiny), *words, "--out", str(folder))
     assert not (folder / "config.yaml").exists()
+
+
+def test_sizes_of_no_network_are_refused(tmp_path: Path) -> None:
+    for sizes in ({"width": 0}, {"hidden": 0}, {"layers": -1}):
+        config = Config(
+            algorithm="maskable_ppo",
+            network="structured",
+            steps=1,
+            num_envs=2,
+            policy_kwargs={"features_extractor_kwargs": sizes},
+            hyperparameters={"n_steps": 2, "batch_size": 4},
+        )
+        with pytest.raises(ValueError, match="layers may be 0"):
+            train(config, tmp_path)
+
+
+def test_a_learner_whose_weights_burst_ends_in_a_sentence(
+    tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    words = ("hyperparameters.learning_rate=1e30", "--out", str(folder))
+    assert main([str(tiny), *words]) == 2
+    assert "the learner's weights are no numbers any more" in capsys.readouterr().err
+    # What was saved before it did is there, and its weights are numbers.
+    model = training.load_model(read_config(folder / "config.yaml"), folder / "last.zip")
+    assert all(weights.isfinite().all() for weights in model.policy.parameters())
+    for text in ("garbage", "[]", "{}", '{"sessions": 3}'):
+        (folder / "run.json").write_text(text)
+        assert "run.json is damaged" in refusal(capsys, str(tiny), *words, "--resume")
 
 
 def test_a_config_file_is_named_when_it_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
