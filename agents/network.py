@@ -19,6 +19,8 @@ from rusol_env.files import write_whole
 from rusol_env.network import FORMAT, MLP, NUM_MIXED, STRUCTURED, Network
 from rusol_env.observe import NUM_FEATURES
 from rusol_env.relations import (
+    FOUNDATION_ROW,
+    NO_CARD,
     NUM_CONCERNED,
     NUM_MOVE_FEATURES,
     NUM_RELATIONS,
@@ -66,6 +68,46 @@ class Moves(NamedTuple):
         return values.new_zeros(len(self.summary)).index_add(0, self.games, values)
 
 
+class _Near(NamedTuple):
+    """Which row lies directly below, or on top, of each of the R rows of all cards; special rows come after them."""
+
+    row: Tensor
+    """int64 (R,): 0 to R + 4."""
+    back: Tensor
+    """int64 (R,): the row whose `row` this one is, or R if it is that of none."""
+    special: Tensor
+    """float32 (5, R): 1 where `row` is that special one."""
+
+    @classmethod
+    def of(cls, row: Tensor, other: Tensor) -> _Near:
+        """From those of one direction, and those of the other."""
+        number = len(row)
+        kinds = torch.arange(number, number + NUM_SPECIALS, device=row.device).view(-1, 1)
+        return cls(row, other.clamp(max=number), (row == kinds).float())
+
+
+class _Take(torch.autograd.Function):
+    """The rows at `_Near.row`. No row is taken twice, so a gradient is taken back the same way, which PyTorch's own
+    adds up row by row, since it cannot know."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, specials: Tensor, row: Tensor, back: Tensor, special: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
+        ctx.save_for_backward(back, special)
+        return torch.cat([rows, specials]).index_select(0, row)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        back, special = ctx.saved_tensors
+        none = gradient.new_zeros(1, gradient.shape[1])
+        return torch.cat([gradient, none]).index_select(0, back), special @ gradient, None, None, None
+
+
+def _take(rows: Tensor, specials: Tensor, near: _Near) -> Tensor:
+    """The rows, or special rows, at ``near.row``, (R, width)."""
+    taken: Any = _Take
+    return taken.apply(rows, specials, *near)
+
+
 class StructuredNetwork(BaseFeaturesExtractor):
     """A row for each card, mixed with the rows it has to do with; the legal moves weighed by the rows they concern.
 
@@ -93,26 +135,43 @@ class StructuredNetwork(BaseFeaturesExtractor):
     def weigh_moves(self, observations: Tensor) -> Moves:
         """What the M moves that are legal in N positions are worth."""
         found = inputs(observations.detach().cpu().numpy())
-        device = observations.device
+        device, width = observations.device, self.width
         features, neighbours, games, actions, concerned, moves = (torch.as_tensor(a, device=device) for a in found)
-        number = len(features)
-        flat = neighbours.view(-1)
         rows = torch.relu(self.encode(features) + self.card)
-        for mix in self.mix:
-            near = torch.cat([rows.view(-1, self.width), self.special]).index_select(0, flat)
-            ranks = rows.view(number, NUM_SUITS, NUM_RANKS, self.width).mean(1)
-            none = ranks.new_zeros(number, 1, self.width)
-            higher, lower = torch.cat([ranks[:, 1:], none], 1), torch.cat([none, ranks[:, :-1]], 1)
-            around = torch.cat([higher, lower, rows.mean(1, keepdim=True).expand(-1, NUM_RANKS, -1)], 2)
-            around = around.unsqueeze(1).expand(-1, NUM_SUITS, -1, -1).reshape(number, NUM_CARDS, -1)
-            rows = rows + torch.relu(mix(torch.cat([rows, near.view(number, NUM_CARDS, -1), around], 2)))
+        if len(self.mix):
+            near = [_Near.of(neighbours[:, :, k].reshape(-1), neighbours[:, :, 1 - k].reshape(-1)) for k in range(2)]
+            for mix in self.mix:
+                rows = rows + torch.relu(self._mixed(rows, cast(nn.Linear, mix), near))
         summary = torch.relu(self.summary(torch.cat([rows.mean(1), rows.amax(1)], 1)))
-        table = torch.cat([rows.view(-1, self.width), self.special])
-        asked = torch.cat(
-            [table.index_select(0, concerned.view(-1)).view(len(moves), -1), moves, summary.index_select(0, games)], 1
-        )
-        worth = self.worth(torch.relu(self.weigh(asked))).squeeze(1)
+        table = torch.cat([rows.reshape(-1, width), self.special])
+        asked = torch.cat([table.index_select(0, concerned.view(-1)).view(len(moves), -1), moves], 1)
+        # The summary once a position, not once a move.
+        size = asked.shape[1]
+        weights, of_summary = self.weigh.weight[:, :size], self.weigh.weight[:, size:]
+        most = nn.functional.linear(summary, of_summary, self.weigh.bias).index_select(0, games)
+        worth = self.worth(torch.relu(nn.functional.linear(asked, weights) + most)).squeeze(1)
         return Moves(worth, games, actions, summary)
+
+    def _mixed(self, rows: Tensor, mix: nn.Linear, near: list[_Near]) -> Tensor:
+        """``mix`` of each row, its neighbours, and the means of the next ranks and of all cards, (N, 52, width).
+
+        The weights are applied before rows are put beside each other, which moves an eighth of the numbers.
+        """
+        number, width, linear = len(rows), self.width, nn.functional.linear
+        weights = mix.weight.view(width, NUM_MIXED, width).unbind(1)
+        own, *others = linear(rows, torch.cat(weights[:5])).view(number, NUM_SUITS, NUM_RANKS, 5, width).unbind(3)
+        specials = [linear(self.special, weight) for weight in weights[1:5]]
+        below, above = (_take(others[k].reshape(-1, width), specials[k], near[k]) for k in range(2))
+        king, ace = specials[2][NO_CARD], specials[3][FOUNDATION_ROW]
+        successor = torch.cat([others[2][:, :, 1:], king.expand(number, NUM_SUITS, 1, width)], 2)
+        predecessor = torch.cat([ace.expand(number, NUM_SUITS, 1, width), others[3][:, :, :-1]], 2)
+        ranks = rows.view(number, NUM_SUITS, NUM_RANKS, width).mean(1)
+        none = ranks.new_zeros(number, 1, width)
+        higher, lower = torch.cat([ranks[:, 1:], none], 1), torch.cat([none, ranks[:, :-1]], 1)
+        of_all = linear(ranks.mean(1), weights[7], mix.bias).unsqueeze(1)
+        of_rank = (linear(higher, weights[5]) + linear(lower, weights[6]) + of_all).unsqueeze(1)
+        mixed = (own + successor + predecessor + of_rank).view(number, NUM_CARDS, width)
+        return mixed + (below + above).view(number, NUM_CARDS, width)
 
     def forward(self, observations: Tensor) -> Tensor:
         worth, games, actions, summary = self.weigh_moves(observations)
