@@ -1,10 +1,10 @@
 """Distil the solver's word into a network: ``python agents/distill.py CONFIG.yaml [key=value …]``.
 
 The planner asks the solver about many ways in which the face-down cards may lie, before each move. Here a network
-learns the answer: it plays training deals, the solver says of each legal move whether the deal, as it truly lies, can
-still be won after it (`rusol_env.lessons`), and the network learns to put its weight on the moves that keep it so. What
-it sees is what lies face up, so it learns each move's chance. It then plays further deals by what it has learnt, and so
-on.
+learns the answer: it plays training deals, the solver says of each legal move whether the deal can still be won after
+it, as it truly lies and as it may lie (`rusol_env.lessons`), and the network learns to put its weight on the moves that
+keep it so most often. What it sees is what lies face up, so it learns each move's chance. It then plays further deals
+by what it has learnt, and so on.
 
 A run is a folder: ``config.yaml`` (resolved), ``run.json``, ``lessons/ROUND.npz``, ``evaluation.csv``, ``curve.png``,
 ``last.pt`` from which an interrupted run goes on, and the network after each round as ``policy.safetensors``.
@@ -31,13 +31,22 @@ from pydantic import Field, model_validator
 
 from agents.config import MOST_THREADS, Count, Strict, checked, read_values
 from agents.curve import curve
-from agents.network import StructuredNetwork, export_network
-from agents.runs import check_same, note_session, progress_bar, read_rows, run, write_rows
+from agents.network import StructuredNetwork, as_network, export_network
+from agents.runs import (
+    INTERRUPTED,
+    check_same,
+    keep_memory,
+    note_session,
+    outcome,
+    progress_bar,
+    read_rows,
+    run,
+    write_rows,
+)
 from rusol_env.deals import suite
 from rusol_env.evaluate import evaluate
 from rusol_env.files import only_user, write_whole
-from rusol_env.labels import Verdict
-from rusol_env.lessons import Lessons, teach
+from rusol_env.lessons import MOST_COMPLETIONS, Lessons, teach
 from rusol_env.network import NetworkPolicy
 from rusol_env.observe import Observation, observation_space
 from rusol_env.policies import GreedyPolicy, Policy
@@ -55,6 +64,8 @@ class Distillation(Strict):
     """In the first, greedy plays; in the others the network."""
     states: Count
     """Positions that are played through in each round."""
+    completions: Annotated[int, Field(ge=0, le=MOST_COMPLETIONS)] = 40
+    """Ways in which the face-down cards may lie that the solver is asked about, besides that in which they do."""
     explore: Annotated[float, Field(ge=0, le=1)] = 0.1
     """How often a random move is played."""
     threads: Annotated[Count, Field(le=MOST_THREADS)] = 1
@@ -64,11 +75,11 @@ class Distillation(Strict):
     """Sizes of the structured network."""
     updates: Count
     """Of the network's weights, in each round, on all lessons so far."""
-    batch_size: Count = 1024
-    learning_rate: Annotated[float, Field(gt=0)] = 2e-3
+    batch_size: Count = 256
+    learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     """At the start; it goes down to 0 by a cosine over the run."""
     surprise: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The share of the loss that is -log of the chance to play a good move; the rest is that chance itself."""
+    """The share of the loss that is -log of how good the play is; the rest is how good it is, see `loss_of`."""
     eval_deals: str = "winnable-1000"
 
     @model_validator(mode="after")
@@ -78,12 +89,16 @@ class Distillation(Strict):
 
 
 def loss_of(network: StructuredNetwork, lessons: Lessons, which: Any, surprise: float) -> torch.Tensor:
-    """How far the network is from playing moves that keep the game winnable in the lessons `which`."""
-    cards, verdicts = lessons.show(which)
+    """How far the network is from playing the moves after which the game can be won most often, in the lessons `which`.
+
+    Play is as good as its moves' wins are in the mean, the most that a move has being 1.
+    """
+    cards, wins = lessons.show(which)
     moves = network.weigh_moves(torch.as_tensor(cards))
-    labels = torch.as_tensor(verdicts)[moves.games, moves.actions]
-    chances = moves.log_probabilities().exp() * (labels == Verdict.WINNABLE)
-    good = chances.new_zeros(len(which)).index_add(0, moves.games, chances)
+    found = torch.as_tensor(wins)[moves.games, moves.actions].float()
+    most = found.new_zeros(len(which)).scatter_reduce(0, moves.games, found, "amax")
+    shares = moves.log_probabilities().exp() * found / most[moves.games]
+    good = shares.new_zeros(len(which)).index_add(0, moves.games, shares)
     return -(surprise * (good + 1e-6).log() + (1 - surprise) * good).mean()
 
 
@@ -100,6 +115,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         OSError: the folder cannot be written, or another program uses it.
     """
     torch.set_num_threads(config.threads)
+    keep_memory()
     with only_user(folder, "--out"), progress_bar() as bar:
         begun = (folder / "config.yaml").exists()
         if resume != begun:
@@ -131,12 +147,17 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         for at in range(len(rows), config.rounds):
             began = time.perf_counter()
             seed = config.seed * _SPREAD + at
-            player: Policy = GreedyPolicy(seed)
-            if at:
-                # Written anew: a run that was stopped may have left that of a round which is not in the checkpoint.
-                export_network(network, policy_path, {"rules": config.rules})
-                player = NetworkPolicy.load(policy_path)
-            shard = teach(player, config.rules, seed, config.states, explore=config.explore, threads=config.threads)
+            # Not the file: a run that was stopped may have left that of a round which is not in the checkpoint.
+            player: Policy = NetworkPolicy(as_network(network)) if at else GreedyPolicy(seed)
+            shard = teach(
+                player,
+                config.rules,
+                seed,
+                config.states,
+                completions=config.completions,
+                explore=config.explore,
+                threads=config.threads,
+            )
             shard.save(folder / "lessons" / f"{at}.npz")
             taught = time.perf_counter()
             shards.append(shard)
@@ -152,6 +173,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                 )
                 optimizer.zero_grad()
                 loss.backward()  # pyright: ignore[reportUnknownMemberType]
+                torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
                 optimizer.step()  # pyright: ignore[reportUnknownMemberType]
                 losses.append(loss.item())
                 bar.update(task, completed=at * config.updates + k + 1, now=f"round {at + 1}, loss {loss.item():.4f}")
@@ -159,9 +181,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
             told = {"rules": config.rules, "labels": str(lessons.asked), "seed": str(config.seed)}
             export_network(network, policy_path, told)
             policy = NetworkPolicy.load(policy_path)
-            found = evaluate(policy, config.rules, config.eval_deals, seed=0)
-            summary = found.summary()
-            low, high = summary["win_rate_ci95"]
+            found = outcome(evaluate(policy, config.rules, config.eval_deals, seed=0))
             rows.append(
                 {
                     "round": at + 1,
@@ -169,12 +189,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                     "labels": lessons.asked,
                     "lessons": len(lessons.ends),
                     "loss": float(np.mean(losses[-200:])),
-                    "suite": found.suite,
-                    "wins": found.wins,
-                    "win_rate": summary["win_rate"],
-                    "win_rate_low": low,
-                    "win_rate_high": high,
-                    "mean_score": summary["mean_score"],
+                    **found,
                     "seconds": (rows[-1]["seconds"] if rows else 0.0) + fitted - began,
                     "seconds_teaching": taught - began,
                 }
@@ -183,7 +198,8 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
             print(
                 f"round {at + 1}: {lessons.states:,} positions, {len(lessons.ends):,} lessons, "
                 f"loss {rows[-1]['loss']:.4f}, "
-                f"{summary['win_rate']:.1%} of {found.suite} won ({low:.1%} to {high:.1%}), "
+                f"{found['win_rate']:.1%} of {found['suite']} won "
+                f"({found['win_rate_low']:.1%} to {found['win_rate_high']:.1%}), "
                 f"{taught - began:.0f} s taught, {fitted - taught:.0f} s learnt",
                 flush=True,
             )
@@ -247,7 +263,7 @@ def distil_config(
         print(
             "distill: interrupted; the same command with --resume goes on after the last whole round", file=sys.stderr
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     print(f"distill: done, see {folder}")
 
 

@@ -295,6 +295,11 @@ def export_network(network: StructuredNetwork, path: Path, told: Mapping[str, st
     _write(path, network.state_dict(), told, STRUCTURED)
 
 
+def as_network(network: StructuredNetwork) -> Network:
+    """A structured network as it is now, to play with."""
+    return Network(_arrays(network.state_dict()), STRUCTURED)
+
+
 def _write(
     path: Path,
     tensors: Mapping[str, Tensor],
@@ -303,7 +308,11 @@ def _write(
     observation: str = "cards",
     activation: str = "relu",
 ) -> None:
-    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
+    arrays = _arrays(tensors)
     Network(arrays, kind, observation, activation)
     metadata = dict(told) | {"format": FORMAT, "kind": kind, "observation": observation, "activation": activation}
     write_whole(path, save(arrays, metadata))
+
+
+def _arrays(tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import ctypes
 import io
 import json
+import platform
 import shlex
 import signal
 import subprocess
@@ -22,7 +24,7 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from rusol_env.evaluate import versions
+from rusol_env.evaluate import Evaluation, versions
 from rusol_env.files import write_whole
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -73,6 +75,33 @@ def check_same(config: BaseModel, earlier: BaseModel, folder: Path, but: str | N
                 f"the run in {folder} has {key} {getattr(earlier, key)!r}, not {value!r}: "
                 f"{f'only {but}' if but else 'nothing'} may change when it goes on; choose another folder by --out"
             )
+
+
+def outcome(result: Evaluation) -> dict[str, Any]:
+    """What the tables have of an evaluation."""
+    found = result.summary()
+    low, high = found["win_rate_ci95"]
+    return {
+        "suite": result.suite,
+        "wins": result.wins,
+        "win_rate": found["win_rate"],
+        "win_rate_low": low,
+        "win_rate_high": high,
+        "mean_score": found["mean_score"],
+    }
+
+
+def keep_memory() -> None:
+    """Let this process keep the memory that it frees, where the C library is glibc.
+
+    By default glibc gives large blocks back to the system and takes them anew, page by page: an update of a network
+    then takes about twice as long.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        # M_MMAP_THRESHOLD, at most this; M_TRIM_THRESHOLD, never; M_TOP_PAD (malloc.h)
+        for parameter, value in ((-3, 32 << 20), (-1, 2**31 - 1), (-2, 64 << 20)):
+            libc.mallopt(parameter, value)
 
 
 def progress_bar() -> Progress:

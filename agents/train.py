@@ -35,7 +35,9 @@ from agents.curve import curve
 from agents.runs import (
     INTERRUPTED,
     check_same,
+    keep_memory,
     note_session,
+    outcome,
     progress_bar,
     read_rows,
     run,
@@ -178,16 +180,10 @@ class Run(BaseCallback):
     def row(self, result: Evaluation) -> dict[str, Any]:
         """A row of ``evaluation.csv``."""
         found = result.summary()
-        low, high = found["win_rate_ci95"]
         return {
             "steps": self.num_timesteps,
             "seconds": self.before + time.perf_counter() - self.clock,
-            "suite": result.suite,
-            "wins": result.wins,
-            "win_rate": found["win_rate"],
-            "win_rate_low": low,
-            "win_rate_high": high,
-            "mean_score": found["mean_score"],
+            **outcome(result),
             "mean_steps": found["mean_steps"],
             "truncated": found["truncated"],
         }
@@ -315,6 +311,7 @@ def train(
         # Stable-Baselines3 would take the CPU and not say so.
         raise ValueError(f"there is no device {config.device!r} here: use cpu, or auto for what there is")
     torch.set_num_threads(config.threads)
+    keep_memory()
     # Checks of every tensor that is handed to a distribution: they cost time, and what is handed here is made here.
     torch.distributions.Distribution.set_default_validate_args(False)
     with only_user(folder, "--out"), progress_bar() as bar:

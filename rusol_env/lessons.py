@@ -2,8 +2,9 @@
 
 A game is played on a deal that can be won. At each decision the solver, which knows the cards that lie face down, says
 of each legal move whether the game can still be won after it. For somebody who sees only what lies face up that is a
-fair sample of the move's chance. Only the positions are kept where one move wins and another does not: where all moves
-are as good, there is nothing to choose. A game that is lost ends.
+fair sample of the move's chance; completions, other ways in which the face-down cards may lie, are more samples of it.
+Only the positions are kept where one move wins more often than another: where all moves are as good, there is nothing
+to choose. A game that is lost ends.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,15 +29,16 @@ from rusol_env.files import open_zip, write_whole
 from rusol_env.labels import Verdict
 from rusol_env.models import as_policy
 from rusol_env.observe import NUM_FEATURES, encode_cards
-from rusol_env.planner import Memory, lay_out, new_memory
+from rusol_env.planner import Memory, count_wins, lay_out, new_memory
 from rusol_env.policies import read_actions
 from rusol_env.rules import CLASSIC, NUM_COLUMNS, Rules, rules_named
+from rusol_env.search import joins_last
 from rusol_env.solver import Solver, WinnableDeals
 from rusol_env.vector import RussianSolitaireVectorEnv
 
-_FORMAT: Final = "rusol-env lessons 1"
-# Of this many, a policy's step is told how many are random moves.
-_DRAWS: Final = 1 << 20
+_FORMAT: Final = "rusol-env lessons 2"
+# Wins are counted in int8.
+MOST_COMPLETIONS: Final = 126
 
 
 @kernel
@@ -44,13 +47,13 @@ def _show(
     boards: NDArray[np.int8],
     ends: NDArray[np.int64],
     actions: NDArray[np.int16],
-    labels: NDArray[np.int8],
+    wins: NDArray[np.int8],
     which: NDArray[np.int64],
     masks: NDArray[np.int8],
     cards: NDArray[np.float32],
-    verdicts: NDArray[np.int8],
+    shown: NDArray[np.int8],
 ) -> int:
-    """Write the "cards" observations float32 (K, 52, 24) and verdicts int8 (K, 416) of the positions `which` (K,).
+    """Write the "cards" observations float32 (K, 52, 24) and wins int8 (K, 416) of the positions `which` (K,).
 
     Returns the first place of a board that is none, or K.
     """
@@ -59,10 +62,10 @@ def _show(
         if lay_out(memory, boards[at]) < 0:
             return k
         masks[:] = 0
-        verdicts[k, :] = -1
+        shown[k, :] = -1
         for move in range(0 if at == 0 else ends[at - 1], ends[at]):
             masks[actions[move]] = 1
-            verdicts[k, actions[move]] = labels[move]
+            shown[k, actions[move]] = wins[move]
         encode_cards(memory.now, masks, False, cards[k])
     return len(which)
 
@@ -78,8 +81,9 @@ class Lessons:
     """int64 (S,): where the moves of each position end among all moves."""
     actions: NDArray[np.int16]
     """int16 (M,): the legal moves, 0 to 415."""
-    labels: NDArray[np.int8]
-    """int8 (M,): what the solver says of the position after each, a `Verdict`."""
+    wins: NDArray[np.int8]
+    """int8 (M,): in how many ways in which the face-down cards may lie the solver says the game can be won after each;
+    the way in which they do lie is one of them."""
     states: int
     """Positions that were played through, of which these were kept."""
     asked: int
@@ -89,7 +93,7 @@ class Lessons:
         """The positions `which`, int64 (K,), as a network reads them.
 
         Returns:
-            "cards" observations, float32 (K, 52, 24), and int8 (K, 416): a `Verdict` for each legal move, else -1.
+            "cards" observations, float32 (K, 52, 24), and int8 (K, 416): `wins` for each legal move, else -1.
 
         Raises:
             ValueError: `which` is not of that kind, or names a lesson that there is none of; or a board is none.
@@ -101,13 +105,13 @@ class Lessons:
             raise ValueError(f"there is no such lesson: which must be from 0 to {len(self.ends) - 1}")
         which = np.ascontiguousarray(which, np.int64)
         cards = np.empty((len(which), NUM_CARDS, NUM_FEATURES), np.float32)
-        verdicts = np.empty((len(which), NUM_ACTIONS), np.int8)
+        wins = np.empty((len(which), NUM_ACTIONS), np.int8)
         masks = np.empty(NUM_ACTIONS, np.int8)
-        found = self.boards, self.ends, self.actions, self.labels
-        done = _show(new_memory(self.rules), *found, which, masks, cards, verdicts)
+        found = self.boards, self.ends, self.actions, self.wins
+        done = _show(new_memory(self.rules), *found, which, masks, cards, wins)
         if done < len(which):
             raise ValueError(f"the board of lesson {which[done]} is none: the lessons are damaged")
-        return cards, verdicts
+        return cards, wins
 
     @staticmethod
     def joined(parts: Sequence[Lessons]) -> Lessons:
@@ -125,7 +129,7 @@ class Lessons:
             np.concatenate([part.boards for part in parts]),
             np.concatenate([part.ends + more for part, more in zip(parts, before, strict=True)]),
             np.concatenate([part.actions for part in parts]),
-            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.wins for part in parts]),
             sum(part.states for part in parts),
             sum(part.asked for part in parts),
         )
@@ -143,7 +147,7 @@ class Lessons:
             boards=self.boards,
             ends=self.ends,
             actions=self.actions,
-            labels=self.labels,
+            wins=self.wins,
             counts=np.array([self.states, self.asked], np.int64),
         )
         write_whole(path, data.getvalue())
@@ -164,7 +168,7 @@ class Lessons:
                 if not name.startswith(_FORMAT):
                     raise ValueError(f"its format is {name!r}")
                 rules = rules_named(name.removeprefix(f"{_FORMAT} "))
-                boards, ends, actions, labels = (file[key] for key in ("boards", "ends", "actions", "labels"))
+                boards, ends, actions, wins = (file[key] for key in ("boards", "ends", "actions", "wins"))
                 states, asked = (int(count) for count in file["counts"].astype(np.int64, casting="safe"))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged, or holds no lessons of rusol-env: {error}") from error
@@ -172,15 +176,15 @@ class Lessons:
             boards.dtype == np.int8
             and ends.ndim == 1
             and boards.shape == (len(ends), NUM_COLUMNS + 1, NUM_CARDS)
-            and (ends.dtype, actions.dtype, labels.dtype) == (np.int64, np.int16, np.int8)
-            and actions.shape == labels.shape == (int(ends[-1]) if len(ends) else 0,)
+            and (ends.dtype, actions.dtype, wins.dtype) == (np.int64, np.int16, np.int8)
+            and actions.shape == wins.shape == (int(ends[-1]) if len(ends) else 0,)
             and bool((np.diff(ends, prepend=0) > 0).all())
             and bool(((actions >= 0) & (actions < NUM_ACTIONS)).all())
-            and bool(np.isin(labels, list(Verdict)).all())
+            and bool((wins >= 0).all())
         )
         if not fits:
             raise ValueError(f"{path} is damaged: its arrays do not fit together")
-        return cls(rules, boards, ends, actions, labels, states, asked)
+        return cls(rules, boards, ends, actions, wins, states, asked)
 
 
 def teach(
@@ -189,6 +193,7 @@ def teach(
     seed: int = 0,
     states: int = 100_000,
     *,
+    completions: int = 0,
     explore: float = 0.1,
     games: int = 512,
     threads: int = 1,
@@ -201,6 +206,7 @@ def teach(
         rules: the rule set, or its name.
         seed: what the deals and random moves are drawn from, 0 to 2^64 - 1.
         states: play through so many positions, or a few more: whole steps of the batch.
+        completions: ways in which the face-down cards may lie that the solver is asked about too, at most 126.
         explore: how often a random legal move is made instead of the policy's, 0 to 1.
         games: played at once.
         threads: that ask the solver.
@@ -212,6 +218,9 @@ def teach(
     rules = rules_named(rules)
     seed, states = check_seed(seed), check_whole("states", states, 1)
     policy = as_policy(policy, seed, rules)
+    completions = check_whole("completions", completions, 0)
+    if completions > MOST_COMPLETIONS:
+        raise ValueError(f"completions is {completions}: it must be {MOST_COMPLETIONS} at most")
     threads = check_whole("threads", threads, 1)
     games = check_whole("games", games, 1)
     if not 0 <= check_finite("explore", explore) <= 1:
@@ -224,30 +233,48 @@ def teach(
         deals=WinnableDeals(rules, seed),
     )
     solvers = [Solver(rules) for _ in range(threads)]
-    parts = np.array_split(np.arange(games), threads)
+    memories = [new_memory(rules) for _ in range(threads)]
+    # The games of each thread; slices, since the kernel writes to what they are of.
+    bounds = np.linspace(0, games, threads + 1).astype(int).tolist()
+    parts = [slice(first, last) for first, last in pairwise(bounds)]
+    searches = joins_last(rules)
     chance = np.random.default_rng(seed)
     slots = np.arange(games)
-    policy.begin(slots, np.array([mix(np.uint64(seed) ^ np.uint64(slot)) for slot in slots], np.uint64))
+    streams = np.array([mix(np.uint64(seed) ^ np.uint64(slot)) for slot in slots], np.uint64)
+    policy.begin(slots, streams.copy())
     boards: list[NDArray[np.int8]] = []
     counts: list[NDArray[np.int64]] = []
     actions: list[NDArray[np.int16]] = []
-    labels: list[NDArray[np.int8]] = []
+    wins: list[NDArray[np.int8]] = []
     played = asked = 0
     observations, _ = env.reset(seed=seed)
     with ThreadPoolExecutor(threads) as pool:
         while played < states:
             masks = env.action_masks()
 
-            def ask(k: int, masks: NDArray[np.bool_] = masks) -> NDArray[np.int8]:
-                return solvers[k].after_moves(env.rows[parts[k]], masks[parts[k]])
+            boards_now = env.rows[:, :BOARD_SIZE].reshape(-1, NUM_COLUMNS + 1, NUM_CARDS)
+            verdicts = np.empty(masks.shape, np.int8)
+            won = np.empty(masks.shape, np.int8)
 
-            verdicts = np.concatenate(list(pool.map(ask, range(threads))))
-            won = verdicts == Verdict.WINNABLE
-            kept = np.flatnonzero(won.any(axis=1) & (masks & ~won).any(axis=1))
-            boards.append(env.rows[kept, :BOARD_SIZE].reshape(-1, NUM_COLUMNS + 1, NUM_CARDS))
+            def ask(
+                k: int,
+                masks: NDArray[np.bool_] = masks,
+                boards_now: NDArray[np.int8] = boards_now,
+                verdicts: NDArray[np.int8] = verdicts,
+                won: NDArray[np.int8] = won,
+            ) -> None:
+                part = parts[k]
+                verdicts[part] = solvers[k].after_moves(env.rows[part], masks[part])
+                won[part] = verdicts[part] == Verdict.WINNABLE
+                count_wins(memories[k], boards_now[part], masks[part], searches, completions, streams[part], won[part])
+
+            list(pool.map(ask, range(threads)))
+            least = np.where(masks, won, MOST_COMPLETIONS + 1).min(axis=1)
+            kept = np.flatnonzero(least < won.max(axis=1))
+            boards.append(boards_now[kept])
             counts.append(masks[kept].sum(axis=1))
             actions.append(np.nonzero(masks[kept])[1].astype(np.int16))
-            labels.append(verdicts[kept][masks[kept]])
+            wins.append(won[kept][masks[kept]])
             played += games
             asked += int(masks.sum())
             chosen = read_actions(policy, policy.act(observations, masks.view(np.int8)), games)
@@ -267,7 +294,7 @@ def teach(
         np.concatenate(boards),
         np.concatenate(counts).cumsum(),
         np.concatenate(actions),
-        np.concatenate(labels),
+        np.concatenate(wins),
         played,
         asked,
     )

@@ -29,6 +29,8 @@ _CAN_WIN: Final = 2
 _MAY_WIN: Final = 1
 # What the solver may look at for each move of a completion.
 _NODE_LIMIT: Final = 4_000
+# Where so many completions that can be won are won by every move, more would hardly tell the moves apart.
+_AGREED: Final = 5
 
 # What `begin` says of a board, besides the number of moves to choose from.
 NO_POSITION: Final = -1
@@ -238,3 +240,55 @@ def narrow(memory: Memory, count: int, mask: NDArray[np.int8]) -> None:
     for k in range(count):
         if memory.points[k] < most:
             mask[memory.actions[k]] = 0
+
+
+@kernel
+def count_wins(
+    memory: Memory,
+    boards: NDArray[np.int8],
+    masks: NDArray[np.bool_],
+    searches: bool,
+    samples: int,
+    streams: NDArray[np.uint64],
+    wins: NDArray[np.int8],
+) -> None:
+    """Count for each move of many positions in how many completions the game can be won after it.
+
+    Args:
+        memory: for scratch.
+        boards: int8 (N, 8, 52).
+        masks: bool (N, 416), the moves, which must be legal. Where there is no choice, nothing is counted.
+        searches: as in `weigh`.
+        samples: how many completions are drawn for each position, fewer if the moves are all alike.
+        streams: uint64 (N,), what they are drawn from.
+        wins: int8 (N, 416), to which the numbers are added.
+    """
+    work = memory.work
+    actions = memory.actions
+    for i in range(boards.shape[0]):
+        count = 0
+        for action in range(masks.shape[1]):
+            if masks[i, action]:
+                actions[count] = action
+                count += 1
+        hidden = _read(memory, boards[i]) if count > 1 else NO_POSITION
+        if hidden < 0:
+            continue
+        won = 0
+        alike = True
+        # With one card face down, or none, all is known.
+        for _ in range(samples if hidden > 1 else 0):
+            _complete(memory, boards[i], hidden, streams, i)
+            if is_lost(memory.now, False, work.under, work.hosts, work.states[0]):
+                continue
+            good = 0
+            for k in range(count):
+                copy_array(memory.now, work.start)
+                apply(work.start, int64(actions[k]))
+                if easy(work, False, searches, _NODE_LIMIT) == WON:
+                    wins[i, actions[k]] += 1
+                    good += 1
+            won += good > 0
+            alike = alike and (good == 0 or good == count)
+            if alike and won == _AGREED:
+                break

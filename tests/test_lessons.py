@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import rusol_env
 from rusol_env import Game, GreedyPolicy, Solver, Verdict, decode_board, decode_cards, engine
 from rusol_env.lessons import Lessons, teach
 from rusol_env.network import Network
+from rusol_env.planner import count_wins, new_memory
 
 SOME = 3000
 
@@ -59,9 +61,8 @@ def test_a_lesson_is_a_position_where_the_choice_matters(lessons: Lessons) -> No
     assert lessons.states >= SOME
     assert lessons.asked > lessons.states
     for start, end in zip(starts.tolist(), lessons.ends.tolist(), strict=True):
-        labels = lessons.labels[start:end]
-        assert (labels == Verdict.WINNABLE).any()
-        assert (labels != Verdict.WINNABLE).any()
+        # Without completions one way is asked about, and a lesson has moves of both kinds.
+        assert set(lessons.wins[start:end].tolist()) == {0, 1}
         assert (np.diff(lessons.actions[start:end]) > 0).all()
 
 
@@ -77,7 +78,7 @@ def test_a_lesson_shows_what_the_board_shows(lessons: Lessons) -> None:
 def test_lessons_are_the_same_each_time_and_whatever_the_threads(lessons: Lessons) -> None:
     again = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, threads=2)
     other = teach(GreedyPolicy(0), "classic", 6, SOME, games=100)
-    for name in ("boards", "ends", "actions", "labels"):
+    for name in ("boards", "ends", "actions", "wins"):
         np.testing.assert_array_equal(getattr(lessons, name), getattr(again, name))
     assert not np.array_equal(lessons.actions, other.actions)
     both = Lessons.joined([lessons, other])
@@ -91,7 +92,7 @@ def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lesson
     lessons.save(path)
     read = Lessons.load(path)
     assert (read.rules, read.states, read.asked) == (lessons.rules, lessons.states, lessons.asked)
-    for name in ("boards", "ends", "actions", "labels"):
+    for name in ("boards", "ends", "actions", "wins"):
         np.testing.assert_array_equal(getattr(lessons, name), getattr(read, name))
     # Tens of bytes a position.
     assert path.stat().st_size < 100 * len(lessons.ends)
@@ -103,14 +104,60 @@ def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lesson
     np.savez(path, format=np.array("something else"))
     with pytest.raises(ValueError, match=r"a\.npz is damaged, or holds no lessons"):
         Lessons.load(path)
-    wrong = Lessons(lessons.rules, lessons.boards, lessons.ends[::-1].copy(), lessons.actions, lessons.labels, 1, 1)
+    wrong = Lessons(lessons.rules, lessons.boards, lessons.ends[::-1].copy(), lessons.actions, lessons.wins, 1, 1)
     wrong.save(path)
     with pytest.raises(ValueError, match="its arrays do not fit together"):
         Lessons.load(path)
     boards = lessons.boards.copy()
     boards[3] = 7
     with pytest.raises(ValueError, match="the board of lesson 3 is none"):
-        Lessons(lessons.rules, boards, lessons.ends, lessons.actions, lessons.labels, 1, 1).show(np.arange(5))
+        Lessons(lessons.rules, boards, lessons.ends, lessons.actions, lessons.wins, 1, 1).show(np.arange(5))
+
+
+def test_completions_are_further_samples_of_what_each_move_is_worth(lessons: Lessons) -> None:
+    more = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, completions=30)
+    again = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, completions=30, threads=3)
+    np.testing.assert_array_equal(more.wins, again.wins)
+    assert len(more.ends) > len(lessons.ends)
+    assert 5 < more.wins.max() <= 31
+    for wins in np.split(more.wins, more.ends[:-1]):
+        assert wins.min() < wins.max()
+
+
+def test_wins_are_counted_over_all_ways_in_which_the_cards_may_lie() -> None:
+    """With two cards face down there are two ways: a move's wins are all samples, none, or those of one way."""
+    solver, found = Solver("classic"), set[tuple[bool, ...]]()
+    memory, samples = new_memory(rusol_env.CLASSIC), 40
+    rows = engine.new_rows(2, rusol_env.CLASSIC)
+    for number in islice(rusol_env.WinnableDeals("classic", 7), 200):
+        game = Game.from_number(number, "classic")
+        for move in rusol_env.solve(game).moves:
+            cards = game.arrangement
+            places = [(c, k) for c in range(7) for k in range(cards.face_down[c])]
+            actions = [move.action for move in game.legal_moves(take_back=False, idle_moves=False)]
+            if len(places) == 2 and len(actions) > 1:
+                masks = np.zeros((1, engine.NUM_ACTIONS), np.bool_)
+                masks[0, actions] = True
+                engine.arrange(rows[0], cards)
+                boards = rows[:1, : engine.BOARD_SIZE].reshape(1, 8, 52).copy()
+                columns = [list(column) for column in cards.columns]
+                (c, k), (d, m) = places
+                columns[c][k], columns[d][m] = columns[d][m], columns[c][k]
+                engine.arrange(rows[1], replace(cards, columns=tuple(tuple(column) for column in columns)))
+                said = solver.after_moves(rows, masks.repeat(2, axis=0)) == Verdict.WINNABLE
+                wins = np.zeros((1, engine.NUM_ACTIONS), np.int8)
+                count_wins(memory, boards, masks, True, samples, np.array([number], np.uint64), wins)
+                some = wins[0, actions].max()
+                for action in actions:
+                    both = tuple(said[:, action].tolist())
+                    found.add(both)
+                    assert wins[0, action] == (some if all(both) else 0) or (
+                        any(both) and 0 < wins[0, action] < samples
+                    )
+                break
+            game.play(move)
+    # (False, True) is rare here: the moves before were those of a solution of the first way.
+    assert found >= {(True, True), (True, False), (False, False)}
 
 
 def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
@@ -118,7 +165,7 @@ def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
         with pytest.raises(ValueError, match=r"which (is|must be)"):
             lessons.show(np.array(which))
     assert lessons.show(np.array([0]))[0].shape == (1, 52, 24)
-    other = Lessons(rusol_env.VARIANTS["yukon"], lessons.boards, lessons.ends, lessons.actions, lessons.labels, 1, 1)
+    other = Lessons(rusol_env.VARIANTS["yukon"], lessons.boards, lessons.ends, lessons.actions, lessons.wins, 1, 1)
     for parts, said in (([], "of none"), ([lessons, other], "of classic, yukon")):
         with pytest.raises(ValueError, match=said):
             Lessons.joined(parts)
@@ -132,7 +179,7 @@ def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
         {"counts": np.array(["a", "b"])},
         {"ends": np.array(3)},
         {"ends": np.array([[4]])},
-        {"labels": 100},
+        {"wins": -1},
     ],
 )
 def test_lessons_of_odd_arrays_are_refused_by_name(changed: dict[str, Any], lessons: Lessons, tmp_path: Path) -> None:
@@ -140,8 +187,8 @@ def test_lessons_of_odd_arrays_are_refused_by_name(changed: dict[str, Any], less
     lessons.save(path)
     with np.load(path) as file:
         arrays = dict(file)
-    if "labels" in changed:
-        changed = {"labels": np.full_like(lessons.labels, changed["labels"])}
+    if "wins" in changed:
+        changed = {"wins": np.full_like(lessons.wins, changed["wins"])}
     np.savez(path, **(arrays | changed))
     with pytest.raises(ValueError, match=r"a\.npz is damaged"):
         Lessons.load(path)
@@ -149,7 +196,13 @@ def test_lessons_of_odd_arrays_are_refused_by_name(changed: dict[str, Any], less
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"states": 0}, "states"), ({"threads": 0}, "threads"), ({"explore": 2}, "explore is 2"), ({"seed": -1}, "seed")],
+    [
+        ({"states": 0}, "states"),
+        ({"threads": 0}, "threads"),
+        ({"explore": 2}, "explore is 2"),
+        ({"seed": -1}, "seed"),
+        ({"completions": 127}, "completions is 127"),
+    ],
 )
 def test_teach_refuses_what_makes_no_sense(options: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
@@ -160,7 +213,7 @@ def tiny(**changes: Any) -> Any:
     from agents.distill import Distillation
 
     sizes: dict[str, Any] = {"rounds": 2, "states": 4000, "width": 8, "layers": 1, "hidden": 16, "updates": 60}
-    sizes |= {"batch_size": 128, "eval_deals": "winnable-20"} | changes
+    sizes |= {"batch_size": 128, "completions": 5, "eval_deals": "winnable-20"} | changes
     return Distillation(**sizes)
 
 
