@@ -54,6 +54,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "table": {"policies", "models"},
         "replay": set(),
         "compare": {"evaluate", "models"},
+        "leaderboard": {"evaluate", "compare"},
         "plot": {"compare"},
         "report": {"evaluate", "compare", "plot"},
     },
