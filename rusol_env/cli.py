@@ -150,7 +150,7 @@ def evaluate_policy(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Also write per-deal rows and a summary into this folder; what it holds already is not played again.",
+            help="Also write rows, games and a summary into this folder; what it holds already is not played again.",
             show_default=False,
         ),
     ] = None,
