@@ -1,4 +1,5 @@
-"""The tables of the README, from the files in benchmarks/results: `python benchmarks/tables.py` writes them in.
+"""The tables of the README, from the files in benchmarks/results: `python benchmarks/tables.py` writes them in; and
+those of docs/leaderboard.md, from the games in leaderboard/.
 
 `python benchmarks/tables.py --play` first plays the suites again, which takes about a quarter of an hour; names after
 it, as in ``--play ppo``, are the policies to play, all by default.
@@ -17,10 +18,13 @@ from ablation import NAMES as TRAINED_BY
 from rusol_env import Policy, evaluate
 from rusol_env.compare import mcnemar
 from rusol_env.evaluate import write_whole
+from rusol_env.leaderboard import load as load_board
+from rusol_env.leaderboard import markdown, standings
 from rusol_env.models import policy_named
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
+LEADERBOARD = HERE.parent / "docs" / "leaderboard.md"
 RESULTS = HERE / "results"
 BASELINE = "greedy"
 # policy, its options, rules, suite. The planner thinks for too long to play more of Relaxed and Yukon.
@@ -147,19 +151,30 @@ def speed_table() -> str:
     return "\n".join(lines)
 
 
+def leaderboard_tables() -> str:
+    return markdown(standings(load_board(HERE.parent / "leaderboard")))
+
+
 def filled(text: str) -> str:
     """The README with its tables made anew."""
-    tables = {
-        "results": results_table(),
-        "training": training_table(),
-        "solver": solver_table(),
-        "speed": speed_table(),
-    }
+    return with_tables(
+        text,
+        {
+            "results": results_table(),
+            "training": training_table(),
+            "solver": solver_table(),
+            "speed": speed_table(),
+        },
+    )
+
+
+def with_tables(text: str, tables: dict[str, str]) -> str:
+    """A page with these tables at their places."""
     for name, table in tables.items():
         pattern = re.compile(rf"(<!-- {name}: .*? -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
         text, found = pattern.subn(lambda match, table=table: f"{match[1]}\n{table}\n\n{match[2]}", text)
         if found != 1:
-            raise SystemExit(f"the README has {found} places for the table of {name}: it must have one")
+            raise SystemExit(f"the page has {found} places for the table of {name}: it must have one")
     return text
 
 
@@ -167,3 +182,5 @@ if __name__ == "__main__":
     if sys.argv[1:2] == ["--play"]:
         play(sys.argv[2:])
     write_whole(README, filled(README.read_text(encoding="utf-8")).encode())
+    page = with_tables(LEADERBOARD.read_text(encoding="utf-8"), {"leaderboard": leaderboard_tables()})
+    write_whole(LEADERBOARD, page.encode())

@@ -65,6 +65,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+board_app = typer.Typer(help="Results that anybody can play again: add one, show all, check them.")
+app.add_typer(board_app, name="leaderboard")
 # The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 # As shells report a process that SIGINT ended.
@@ -148,7 +150,7 @@ def evaluate_policy(
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Also write per-deal rows and a summary into this folder; what it holds already is not played again.",
+            help="Also write rows, games and a summary into this folder; what it holds already is not played again.",
             show_default=False,
         ),
     ] = None,
@@ -692,6 +694,95 @@ def compare_rules(
             console = Console() if sys.stdout.isatty() else Console(width=120)
             for number, part in enumerate(tables(result)):
                 console.print(part, new_line_start=number > 0)
+
+
+_Board = Annotated[Path, typer.Option("--board", help="The folder of the leaderboard.")]
+_BOARD = Path("leaderboard")
+
+
+@board_app.command("add")
+def add_to_board(
+    results: Annotated[
+        Path,
+        typer.Argument(
+            help="The folder that rusol evaluate --out wrote, or one summary (.json) in it.", show_default=False
+        ),
+    ],
+    by: Annotated[str, typer.Option(help="Who made the policy.", show_default=False)],
+    name: Annotated[
+        str | None, typer.Option(help="The entry's name.", show_default="the policy's as it was evaluated")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Where to read more.", show_default=False)] = None,
+    board: _Board = _BOARD,
+    force: Annotated[bool, typer.Option("--force", help="Replace entries of the same name, suite and rules.")] = False,
+) -> None:
+    """Play the games of an evaluation again and, where they give its figures, enter it."""
+    from rusol_env.leaderboard import add
+
+    for path in add(board, results, by, name=name, url=url, force=force):
+        typer.echo(f"{path}")
+
+
+@board_app.command("show")
+def show_board(
+    rules: Annotated[
+        str | None, typer.Option(help=f"Only this rule set: {', '.join(VARIANTS)}.", show_default=False)
+    ] = None,
+    board: _Board = _BOARD,
+    as_markdown: Annotated[bool, typer.Option("--markdown", help="Print the tables as Markdown.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Rank the entries of each rule set and suite, by their games played again."""
+    from rusol_env.leaderboard import load, markdown, standings, title
+
+    if as_markdown and as_json:
+        raise ValueError("choose one of --markdown and --json")
+    tables = standings(load(board, None if rules is None else rules_named(rules).name))
+    if as_markdown:
+        typer.echo(markdown(tables))
+        return
+    rows = [[standing.document() for standing in table] for table in tables]
+    if as_json:
+        _print_json({"standings": [row for part in rows for row in part]})
+        return
+    for table, part in zip(tables, rows, strict=True):
+        _print_table(_standings_table(title(table), part))
+        typer.echo()
+    typer.echo("winnable: won of the deals that can be won; p: McNemar's test against the entry above; ms: a move.")
+
+
+def _standings_table(heading: str, rows: list[dict[str, Any]]) -> Table:
+    table = _tight_table(heading)
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("policy", min_width=9)
+    for name in ("wins", "95 % CI", "winnable", "p", "score", "ms"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("by", min_width=9)
+    for row in rows:
+        low, high = row["win_rate_ci95"]
+        p = None if row["against_above"] is None else row["against_above"]["p"]
+        table.add_row(
+            str(row["rank"]),
+            row["name"],
+            f"{row['wins']:,}",
+            f"{low:.1%}–{high:.1%}",
+            "" if row["wins_of_winnable"] is None else f"{row['wins_of_winnable']:.1%}",
+            "" if p is None else "<0.0001" if p < 1e-4 else f"{p:.2g}",
+            f"{row['mean_score']:.1f}",
+            f"{row['ms_a_move']:.2g}",
+            row["by"],
+        )
+    return table
+
+
+@board_app.command("check")
+def check_board(board: _Board = _BOARD) -> None:
+    """Play the games of all entries again, and see to it that each entry says what they give."""
+    from rusol_env.leaderboard import check
+
+    for entry in check(board):
+        result = entry.result
+        typer.echo(f"{board / entry.place}: {result.wins:,} of {len(result.numbers):,} won, as its games give")
 
 
 def main(arguments: list[str] | None = None) -> int:

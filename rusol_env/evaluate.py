@@ -27,6 +27,7 @@ from rusol_env._jit import kernel
 from rusol_env.deals import Suite, check_seed, check_whole, encode_code, is_whole, next_word, read_deal, suite
 from rusol_env.env import DEFAULT_MAX_STEPS, option
 from rusol_env.files import write_whole
+from rusol_env.games import WITHOUT, Games
 from rusol_env.labels import Verdict, labels_of
 from rusol_env.models import as_policy
 from rusol_env.observe import Observation
@@ -39,6 +40,9 @@ BATCH: Final = 256
 # policy says so the probability of every action, (K, 416).
 Watch = Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[np.floating[Any]] | None], None]
 FORMATS: Final = ("csv", "parquet")
+# The files beside a summary, as it names them; and what it says of them.
+_FILES: Final = ("table", "games")
+_OF_FILES: Final = tuple(f"{kind}{end}" for kind in _FILES for end in ("", "_sha256"))
 
 
 def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -97,8 +101,15 @@ class Evaluation:
     """int64 (N,): the final score of the game."""
     steps: NDArray[np.int64]
     """int64 (N,): steps played, refused ones included."""
+    actions: NDArray[np.int16]
+    """int16 (sum of `steps`,): the action of each step, refused ones included, game after game."""
     seconds: float
     """Wall-clock time of the games, the compilation of kernels excluded."""
+
+    @property
+    def games(self) -> Games:
+        """The games, as they can be written and played again."""
+        return Games(self.rules, self.suite, self.max_steps, self.numbers, self.steps, self.actions)
 
     @property
     def wins(self) -> int:
@@ -143,8 +154,7 @@ class Evaluation:
             "seconds": self.seconds,
             "seed": self.seed,
             "max_steps": self.max_steps,
-            "take_back": False,
-            "idle_moves": False,
+            **dict.fromkeys(WITHOUT, False),
             "versions": versions(),
         }
 
@@ -219,6 +229,9 @@ def evaluate(
     policy.begin(np.arange(batch), seeds[:batch])
     # When the episodes in progress began, in steps of the batch; and which have just ended.
     first = np.zeros(batch, np.int64)
+    # int16 (batch,) a step: all actions. Where each game's are: in which column, from which step on.
+    chosen: list[NDArray[np.int16]] = []
+    table, begin = np.zeros(total, np.int64), np.zeros(total, np.int64)
     ended = np.empty(0, np.int64)
     done = 0
     for now in count(1):
@@ -230,6 +243,7 @@ def evaluate(
             played = (infos["deal_index"] >= 0) & (masks[np.arange(batch), actions] == 1) & ~masks.all(axis=1)
             played[ended] = False
             watch(infos["deal_index"][played], actions[played], None if shares is None else shares[played])
+        chosen.append(actions.astype(np.int16))
         observations, _, terminations, truncations, infos = games.step(actions)
         begun = ended[infos["deal_index"][ended] >= 0]
         if begun.size:
@@ -240,12 +254,15 @@ def evaluate(
             place = infos["deal_index"][ended]
             won[place], truncated[place] = infos["is_success"][ended], truncations[ended]
             scores[place], steps[place] = infos["score"][ended], now - first[ended]
+            table[place], begin[place] = ended, first[ended]
             done += len(ended)
             if progress is not None:
                 progress(done)
             if games.finished:
                 break
     seconds = time.perf_counter() - started
+    every = np.stack(chosen)
+    played_actions = [every[begin[k] : begin[k] + steps[k], table[k]] for k in range(total)]
     return Evaluation(
         policy.name,
         class_name(policy),
@@ -259,6 +276,7 @@ def evaluate(
         truncated,
         scores,
         steps,
+        np.concatenate(played_actions),
         seconds,
     )
 
@@ -311,6 +329,31 @@ def _table(rows: dict[str, list[Any]], kind: str) -> bytes:
     return sink.getvalue().to_pybytes()
 
 
+def read_rows(path: Path) -> dict[str, list[str]]:
+    """The per-deal table that `save` wrote, all values as text.
+
+    Raises:
+        ValueError: it is no table.
+        ImportError: it is Parquet, and pyarrow is not installed.
+        OSError: it cannot be read.
+    """
+    if path.suffix == ".parquet":
+        _pyarrow()
+        try:
+            columns: dict[str, list[Any]] = import_module("pyarrow.parquet").read_table(path).to_pydict()
+        except OSError:
+            raise
+        except Exception as error:  # pyarrow has errors of its own
+            raise ValueError(f"{path} is no table in Parquet: {error}") from error
+        return {name: [str(value) for value in values] for name, values in columns.items()}
+    with path.open(newline="", encoding="utf-8") as file:
+        try:
+            header, *lines = csv.reader(file)
+            return {name: list(values) for name, *values in zip(header, *lines, strict=True)}
+        except (ValueError, csv.Error) as error:
+            raise ValueError(f"{path} is no table in CSV: {error}") from error
+
+
 def summary_path(folder: str | Path, policy: str, rules: Rules, suite_name: str, seed: int) -> Path:
     """Where `save` writes the summary of such an evaluation; its per-deal table lies beside it."""
     # A policy's name is anybody's text: only what is safe in a file name goes into one.
@@ -332,21 +375,40 @@ def saved_summary(path: Path, settings: dict[str, Any]) -> dict[str, Any] | None
     if not path.exists():
         return None
     try:
-        summary: Any = json.loads(path.read_text(encoding="utf-8"))
-        table = path.parent / str(summary["table"])
-        digest = summary.pop("summary_sha256")
-        changed = None if _digest(summary) == digest else path
-        if changed is None and sha256(table.read_bytes()).hexdigest() != summary["table_sha256"]:
-            changed = table
-    except (ValueError, KeyError, TypeError, AttributeError, FileNotFoundError) as error:
-        raise ValueError(f"{path} is no whole result of an evaluation ({error}): move it away, or --force") from error
-    if changed is not None:
-        raise ValueError(f"{changed} was changed after it was written: move it away, or --force")
+        summary = read_summary(path)
+    except ValueError as error:
+        raise ValueError(f"{error}: move it away, or --force") from error
     found = summary | {"rusol-env": summary["versions"]["rusol-env"]}
     for key, value in settings.items():
         if found.get(key) != value:
             raise ValueError(f"{path} is of a run with {key} {found.get(key)!r}, not {value!r}: move it, or --force")
-    return {key: value for key, value in summary.items() if key not in ("table", "table_sha256")}
+    return {key: value for key, value in summary.items() if key not in _OF_FILES}
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """The summary that `save` wrote, which names the files of the table and the games, both unchanged.
+
+    Raises:
+        ValueError: it is no whole result, or was changed; the message names the file.
+        OSError: it cannot be read.
+    """
+    try:
+        summary: Any = json.loads(path.read_text(encoding="utf-8"))
+        digest = summary.pop("summary_sha256")
+        changed = None if _digest(summary) == digest else path
+        if not summary["versions"]["rusol-env"]:
+            raise ValueError("no version")
+        for kind in _FILES:
+            beside = path.parent / Path(str(summary[kind])).name
+            if changed is None and sha256(beside.read_bytes()).hexdigest() != summary[f"{kind}_sha256"]:
+                changed = beside
+    except KeyError as error:
+        raise ValueError(f"{path} is no whole result of an evaluation: it has no {error}") from error
+    except (ValueError, TypeError, AttributeError, FileNotFoundError, RecursionError) as error:
+        raise ValueError(f"{path} is no whole result of an evaluation ({error})") from error
+    if changed is not None:
+        raise ValueError(f"{changed} was changed after it was written")
+    return summary
 
 
 def _digest(summary: dict[str, Any]) -> str:
@@ -373,10 +435,10 @@ def prepare_folder(folder: str | Path, kind: str) -> Path:
 
 
 def save(evaluation: Evaluation, folder: str | Path, kind: str = "csv", *, force: bool = False) -> tuple[Path, Path]:
-    """Write the per-deal table and the summary (which names the table and its SHA-256) into `folder`.
+    """Write the per-deal table, the games (`rusol_env.games`) and the summary into `folder`.
 
-    The summary is written last: where it is, the table is whole. A table without one is what an
-    interrupted run left, and is replaced.
+    The summary names the other two and their SHA-256 and is written last: where it is, all is whole. Files without
+    one are what an interrupted run left, and are replaced.
 
     Args:
         evaluation: what to write.
@@ -395,12 +457,15 @@ def save(evaluation: Evaluation, folder: str | Path, kind: str = "csv", *, force
     path = summary_path(folder, evaluation.policy, evaluation.rules, evaluation.suite, evaluation.seed)
     if path.exists() and not force:
         raise FileExistsError(f"{path} is there already: choose another folder, or --force to replace it")
-    table_path = path.with_suffix(f".{kind}")
-    table = _table(evaluation.rows(), kind)
-    summary = evaluation.summary() | {"table": table_path.name, "table_sha256": sha256(table).hexdigest()}
+    table_path, games_path = path.with_suffix(f".{kind}"), path.with_suffix(".npz")
+    table, games = _table(evaluation.rows(), kind), evaluation.games.data()
+    summary = evaluation.summary()
+    summary |= {"table": table_path.name, "table_sha256": sha256(table).hexdigest()}
+    summary |= {"games": games_path.name, "games_sha256": sha256(games).hexdigest()}
     summary["summary_sha256"] = _digest(summary)
     text = json.dumps(summary, indent=2) + "\n"
     write_whole(table_path, table)
+    write_whole(games_path, games)
     write_whole(path, text.encode(), replace=force)
     # Only now is an earlier result in the other format replaced by a whole one.
     for other in FORMATS:

@@ -145,7 +145,7 @@ class Record:
             "started": self.started,
             "steps": [_step_document(step) for step in self.steps],
             "result": {"won": game.won, "score": game.score, "moves": game.moves},
-            "versions": {"rusol-env": _own_version()},
+            "versions": {"rusol-env": own_version()},
         }
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
@@ -239,7 +239,8 @@ def record_name(player: Mapping[str, str | int | float], rules: Rules, number: i
     return f"{who[:_MAX_TEXT]}-{encode_code(number, rules)}.json"
 
 
-def _own_version() -> str:
+def own_version() -> str:
+    """The version of rusol-env, ``"unknown"`` where it was never installed."""
     try:
         return version("rusol-env")
     except PackageNotFoundError:

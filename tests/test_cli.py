@@ -91,7 +91,7 @@ def test_evaluate_prints_a_row_for_each_rule_set_and_writes_results(
     assert (code, err) == (0, "")
     assert [line.split()[0] for line in out.splitlines() if "%–" in line] == ["classic", "relaxed"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
-        f"greedy-{rules}-first-40-seed0.{kind}" for rules in ("classic", "relaxed") for kind in ("csv", "json")
+        f"greedy-{rules}-first-40-seed0.{kind}" for rules in ("classic", "relaxed") for kind in ("csv", "json", "npz")
     ]
     code, again, err = run(*arguments, capsys=capsys)
     assert (code, again) == (0, out)

@@ -151,7 +151,10 @@ def test_results_on_disk_are_whole_and_kept(tmp_path: Path) -> None:
     assert table.read_bytes() == before
     save(result, table.parent, force=True)
     assert table.read_bytes() == before
-    assert {path.name for path in table.parent.iterdir()} == {table.name, summary.name}
+    games = summary.with_suffix(".npz")
+    assert told["games"] == games.name
+    assert told["games_sha256"] == sha256(games.read_bytes()).hexdigest()
+    assert {path.name for path in table.parent.iterdir()} == {table.name, summary.name, games.name}
 
 
 def test_deals_and_numbers_of_any_kind_are_taken() -> None:
@@ -168,7 +171,7 @@ def test_a_policys_name_stays_in_the_folder(tmp_path: Path) -> None:
     policy.name = "../../ppo/seed 1"  # pyright: ignore[reportAttributeAccessIssue]
     table, summary = save(rusol_env.evaluate(policy, "classic", 3), tmp_path / "results")
     assert table.parent == summary.parent == tmp_path / "results"
-    assert len(list(tmp_path.rglob("*.*"))) == 2
+    assert len(list(tmp_path.rglob("*.*"))) == 3
 
 
 def test_a_result_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
@@ -185,7 +188,7 @@ def test_another_format_leaves_no_stale_table(tmp_path: Path) -> None:
     result = rusol_env.evaluate("random", "classic", 3)
     save(result, tmp_path, "csv")
     save(result, tmp_path, "parquet", force=True)
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".parquet"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".npz", ".parquet"]
 
 
 def test_parquet_holds_the_same_rows(tmp_path: Path) -> None:

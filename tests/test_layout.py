@@ -41,7 +41,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "solver": {"deadlock", "game", "search"},
         "planner": {"deadlock", "search"},
     },
-    {"env": set(), "vector": {"env"}, "analysis": set()},
+    {"env": set(), "vector": {"env"}, "games": {"vector"}, "analysis": set()},
     {
         "policies": set(),
         "network": {"policies"},
@@ -54,6 +54,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "table": {"policies", "models"},
         "replay": set(),
         "compare": {"evaluate", "models"},
+        "leaderboard": {"evaluate", "compare"},
         "plot": {"compare"},
         "report": {"evaluate", "compare", "plot"},
     },
