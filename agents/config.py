@@ -106,6 +106,8 @@ class Config(Strict):
     """Further arguments of the policy class."""
     hyperparameters: dict[str, Any] = {}
     """Arguments of the algorithm's class, checked against its signature."""
+    start: str | None = None
+    """A ``.safetensors`` whose weights the structured network begins with, of the same sizes; None: by chance."""
     eval_every: Count = 1_000_000
     """Steps between evaluations."""
     eval_deals: str = "winnable-1000"
@@ -128,6 +130,8 @@ class Config(Strict):
                 raise ValueError("network structured reads legal moves: it needs maskable_ppo and observation cards")
             if self.net_arch is not None:
                 raise ValueError("net_arch is of the mlp: give the structured network's sizes in policy_kwargs")
+        elif self.start is not None:
+            raise ValueError("start gives weights to a structured network: it needs network structured")
         return self
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import gymnasium
+import numpy as np
 import torch
 from safetensors.numpy import save
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
@@ -293,6 +294,25 @@ def export(model: Any, path: Path, told: Mapping[str, str]) -> None:
 def export_network(network: StructuredNetwork, path: Path, told: Mapping[str, str]) -> None:
     """Write a structured network alone, as `export`."""
     _write(path, network.state_dict(), told, STRUCTURED)
+
+
+def begin_with(network: StructuredNetwork, path: Path) -> None:
+    """Give a network the weights of a file.
+
+    Raises:
+        ValueError: the file holds no structured network, or one of other sizes.
+        OSError: it cannot be read.
+    """
+    read = Network.load(path)
+    found, wanted = read.arrays, _arrays(network.state_dict())
+    sizes = [{name: array.shape for name, array in arrays.items()} for arrays in (found, wanted)]
+    if read.kind != STRUCTURED or sizes[0] != sizes[1]:
+        other = next((name for name in wanted if sizes[0].get(name) != sizes[1][name]), "one layer more")
+        raise ValueError(
+            f"{path} holds no network of the sizes of this run ({other} differs): "
+            "give the sizes that it has in policy_kwargs.features_extractor_kwargs"
+        )
+    network.load_state_dict({name: torch.tensor(np.array(array)) for name, array in found.items()})
 
 
 def as_network(network: StructuredNetwork) -> Network:

@@ -31,7 +31,8 @@ SUITE: Final = "first-10000"
 
 
 def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -> ModelCard:
-    """Write the weights and the card of the run in `folder`: ``ppo`` of MaskablePPO, ``distilled`` of a distillation.
+    """Write the weights and the card of the run in `folder`: ``ppo`` of MaskablePPO, ``distilled`` of a distillation
+    or of MaskablePPO that started from one.
 
     Raises:
         ValueError: the run is not finished, or its network damaged.
@@ -43,7 +44,7 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -
         name, unit, number = "distilled", "round", config.rounds
     else:
         config = read_config(path)
-        name, unit, number = "ppo", "steps", config.steps
+        name, unit, number = "distilled" if config.start else "ppo", "steps", config.steps
     sessions = read_sessions(folder)
     evaluations = read_rows(folder / "evaluation.csv")
     if not evaluations or evaluations[-1][unit] < number:

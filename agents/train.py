@@ -336,6 +336,10 @@ def train(
         else:
             env = make_env(config, config.seed, deals)
             model = make_model(config, env)
+            if config.start is not None:
+                from agents.network import begin_with
+
+                begin_with(model.policy.network, Path(config.start))
         yaml: Any = import_module("yaml")
         write_whole(config_path, yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
         note_session(folder, config.seed, model.num_timesteps)

@@ -210,6 +210,11 @@ class Network:
         }
         self._mixes: Final = _stacked(self._arrays) if kind == STRUCTURED else None
 
+    @property
+    def arrays(self) -> dict[str, NDArray[np.float32]]:
+        """Its weights as the constructor takes them."""
+        return {name: array.T if name.endswith(".weight") else array for name, array in self._arrays.items()}
+
     def logits(self, observations: NDArray[Any]) -> NDArray[np.float32]:
         """What each action of N positions is worth.
 

@@ -26,6 +26,7 @@ from agents.publish import publish
 from agents.train import main, read_rows, train
 from rusol_env import models
 from rusol_env.model_card import ModelCard
+from rusol_env.network import Network
 from rusol_env.sb3 import SB3VecEnv
 
 ROOT = Path(__file__).parents[1]
@@ -310,11 +311,44 @@ def test_a_config_file_is_named_when_it_is_wrong(tmp_path: Path, capsys: pytest.
         assert said in message
 
 
+def small_structured(*changes: str) -> Config:
+    small = ["steps=256", "num_envs=8", "eval_deals=first-5", "env.max_steps=20", "hyperparameters.n_steps=8"]
+    small += [
+        "hyperparameters.batch_size=64",
+        "policy_kwargs.features_extractor_kwargs={width: 8, layers: 1, hidden: 8}",
+    ]
+    return read_config(ROOT / "configs" / "ppo-relaxed.yaml", [*small, *changes])
+
+
+def test_a_run_starts_from_the_weights_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["agents/train.py", "configs/ppo-relaxed.yaml"])
+    first, second = tmp_path / "first" / "policy.safetensors", tmp_path / "second" / "policy.safetensors"
+    train(small_structured(), first.parent)
+    began = small_structured(f"start={first}", "hyperparameters.learning_rate=0", "seed=9")
+    train(began, second.parent)
+    read = [Network.load(path).arrays for path in (first, second)]
+    assert read[0].keys() == read[1].keys()
+    for name, array in read[0].items():
+        np.testing.assert_array_equal(array, read[1][name])
+    assert publish(second.parent, tmp_path, "first-5").name == "distilled"
+    wider = small_structured(f"start={first}", "policy_kwargs.features_extractor_kwargs.width=16")
+    deeper = small_structured(f"start={first}", "policy_kwargs.features_extractor_kwargs.layers=2")
+    shallower = small_structured(f"start={first}", "policy_kwargs.features_extractor_kwargs.layers=0")
+    for config in (wider, deeper, shallower):
+        with pytest.raises(ValueError, match=r"first/policy\.safetensors holds no network of the sizes of this run"):
+            train(config, tmp_path / "third")
+    with pytest.raises(FileNotFoundError, match=r"none\.safetensors"):
+        train(small_structured(f"start={tmp_path / 'none.safetensors'}"), tmp_path / "third")
+    with pytest.raises(ValueError, match="it needs network structured"):
+        small_structured(f"start={first}", "network=mlp", "policy_kwargs={}")
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_every_published_config_trains(path: Path, tmp_path: Path) -> None:
     small = ["steps=256", "num_envs=8", "eval_deals=first-5", "threads=1", "env.max_steps=20"]
     small += ["hyperparameters.n_steps=8"] if "dqn" not in path.stem else []
-    small += ["hyperparameters.batch_size=64"] if path.stem.startswith("ppo") else []
+    small += ["hyperparameters.batch_size=64"] if path.stem.startswith(("ppo", "polished")) else []
+    small += ["start=null"] if path.stem.startswith("polished") else []
     small += ["hyperparameters.buffer_size=500", "hyperparameters.learning_starts=64"] if "dqn" in path.stem else []
     config = read_config(path, small)
     folder = tmp_path / "run"
