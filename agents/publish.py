@@ -24,15 +24,20 @@ from agents.runs import read_rows, read_sessions, run
 from rusol_env.evaluate import evaluate
 from rusol_env.files import write_whole
 from rusol_env.model_card import ModelCard
-from rusol_env.models import CHECKPOINTS, NETWORK
+from rusol_env.models import CHECKPOINTS, NETWORK, TRAINED
 from rusol_env.network import NetworkPolicy
 
 SUITE: Final = "first-10000"
 
 
-def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -> ModelCard:
-    """Write the weights and the card of the run in `folder`: ``ppo`` of MaskablePPO, ``distilled`` of a distillation
-    or of MaskablePPO that started from one.
+def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE, name: str | None = None) -> ModelCard:
+    """Write the weights and the card of the run in `folder`.
+
+    Args:
+        folder: of the run.
+        checkpoints: where they go.
+        deals: the suite of the card.
+        name: of the policy; by default ``ppo`` of MaskablePPO, ``distilled`` of a distillation.
 
     Raises:
         ValueError: the run is not finished, or its network damaged.
@@ -41,10 +46,13 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE) -
     path = folder / "config.yaml"
     if "rounds" in read_values(path)[0]:
         config = read_distillation(path)
-        name, unit, number = "distilled", "round", config.rounds
+        usual, unit, number = "distilled", "round", config.rounds
     else:
         config = read_config(path)
-        name, unit, number = "distilled" if config.start else "ppo", "steps", config.steps
+        usual, unit, number = "ppo", "steps", config.steps
+    name = usual if name is None else name
+    if name not in TRAINED:
+        raise ValueError(f"--name is {name!r}: it must be {' or '.join(TRAINED)}")
     sessions = read_sessions(folder)
     evaluations = read_rows(folder / "evaluation.csv")
     if not evaluations or evaluations[-1][unit] < number:
@@ -79,9 +87,15 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 @app.command()
-def publish_run(folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")]) -> None:
+def publish_run(
+    folder: Annotated[Path, typer.Argument(help="The folder of a finished run.")],
+    name: Annotated[
+        str | None,
+        typer.Option(help="Of the policy, such as distilled of a run that went on from one.", show_default=False),
+    ] = None,
+) -> None:
     """Put the network of a finished run, and its card, into the package."""
-    card = publish(folder)
+    card = publish(folder, name=name)
     print(f"{card.name}-{card.rules}: {card.results['wins']} of {SUITE}, {card.bytes:,} bytes")
 
 

@@ -44,8 +44,9 @@ from rusol_env.files import RunsCodeWarning, only_user, write_whole
 from rusol_env.game import Game
 from rusol_env.labels import Verdict
 from rusol_env.model_card import ModelCard
-from rusol_env.models import ACCEPTED, TRAINED, check_policy, policy_named, shipped
+from rusol_env.models import ACCEPTED, NETWORK_OF, TRAINED, check_policy, policy_named, shipped
 from rusol_env.observe import Visible
+from rusol_env.planner_plus import DEFAULT_MOST, PlannerPlusPolicy
 from rusol_env.policies import DEFAULT_SAMPLES, POLICIES
 from rusol_env.record import Record, Recorder, record_name
 from rusol_env.render import ansi
@@ -162,14 +163,19 @@ def evaluate_policy(
     force: Annotated[bool, typer.Option("--force", help="Replace results and records that are there.")] = False,
     samples: Annotated[
         int | None,
-        typer.Option(help=f"planner: completions looked at for each move ({DEFAULT_SAMPLES}).", show_default=False),
+        typer.Option(
+            help=f"planner, planner+: completions looked at for each move ({DEFAULT_SAMPLES}; {DEFAULT_MOST} at most).",
+            show_default=False,
+        ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(help="planner: seconds a move at most; results can then not be repeated.", show_default=False),
+        typer.Option(
+            help="planner, planner+: seconds a move at most; results can then not be repeated.", show_default=False
+        ),
     ] = None,
     threads: Annotated[
-        int | None, typer.Option(help="planner: threads that share the games (1).", show_default=False)
+        int | None, typer.Option(help="The planners: threads that share the games (1).", show_default=False)
     ] = None,
     only_legal: Annotated[
         bool,
@@ -301,13 +307,14 @@ def list_policies(
     all_cards = [card for some in cards.values() for card in some]
     built_in = [
         {"name": name, "observation": policy.observation, "what": (policy.__doc__ or "").partition("\n")[0]}
-        for name, policy in POLICIES.items()
+        for name, policy in (POLICIES | {PlannerPlusPolicy.name: PlannerPlusPolicy}).items()
     ]
     if as_json:
         _print_json({"policies": built_in, "trained": [asdict(card) for card in all_cards]})
         return
     for entry in built_in:
-        typer.echo(f"{entry['name']:<9}  {entry['what']}")
+        network = NETWORK_OF.get(entry["name"])
+        typer.echo(f"{entry['name']:<9}  {entry['what']}" + (f" {_rule_sets(cards[network])}" if network else ""))
     for name, what in TRAINED.items():
         typer.echo(f"{name:<9}  {what} {_rule_sets(cards[name])}")
     if not all_cards:
@@ -568,12 +575,12 @@ def play_game(
         raise ValueError(f"--port is {port}: it must be a whole number from 0 to {(1 << 16) - 1}")
     folder = data or Path(typer.get_app_dir("rusol"))
     # Those that come with the package are there without being asked for.
-    guest = None if policy is None or policy in (*POLICIES, *TRAINED) else policy_named(policy)
+    guest = None if policy is None or policy in (*POLICIES, *NETWORK_OF) else policy_named(policy)
     with only_user(folder):
         table = CardTable(folder, guest)
         if code is not None or rules is not None:
             table.new(rules, code)
-        if policy in TRAINED:
+        if policy in NETWORK_OF:
             check_policy(policy, table.game.rules)
         if terminal:
             play_in_terminal(table)

@@ -25,12 +25,15 @@ TRAINED: Final = {
     "distilled": "A network that learnt from the solver which moves keep a game winnable.",
 }
 """The names of the trained networks that ship, each for some of the rule sets, and what they are."""
+PLANNER_PLUS: Final = "planner+"
+NETWORK_OF: Final = {name: name for name in TRAINED} | {PLANNER_PLUS: "distilled"}
+"""The policies that need a network that ships, and which."""
 NETWORK: Final = ".safetensors"
 SB3: Final = ".zip"
 CHECKPOINTS: Final = Path(__file__).parent / "checkpoints"
 ACCEPTED: Final = (
-    f"{', '.join(POLICIES)}, {', '.join(TRAINED)} (trained networks that ship), or the path of a model: {NETWORK}, "
-    f"or {SB3} of Stable-Baselines3, which runs code that it holds"
+    f"{', '.join(POLICIES)}, {', '.join(NETWORK_OF)} (with trained networks that ship), or the path of a model: "
+    f"{NETWORK}, or {SB3} of Stable-Baselines3, which runs code that it holds"
 )
 """What `policy_named` takes, for people."""
 # Options, and whose they are.
@@ -88,7 +91,8 @@ def shipped(name: str) -> dict[str, Path]:
 
 def policy_names(rules: str | Rules = CLASSIC) -> list[str]:
     """The names of the policies that come with the package for `rules`."""
-    return [*POLICIES, *(name for name in TRAINED if rules_named(rules).name in shipped(name))]
+    rules = rules_named(rules)
+    return [*POLICIES, *(name for name, network in NETWORK_OF.items() if rules.name in shipped(network))]
 
 
 def check_policy(name: str, rules: str | Rules = CLASSIC) -> None:
@@ -100,11 +104,12 @@ def check_policy(name: str, rules: str | Rules = CLASSIC) -> None:
     rules = rules_named(rules)
     if name in POLICIES:
         return
-    if name in TRAINED:
-        found = shipped(name)
+    if name in NETWORK_OF:
+        network = NETWORK_OF[name]
+        found = shipped(network)
         if rules.name not in found:
             raise ValueError(
-                f"no {name} network for {rules.name} comes with rusol-env: "
+                f"no {network} network for {rules.name} comes with rusol-env: "
                 + (f"there is one for {', '.join(found)}; " if found else "")
                 + f"use one of {', '.join(POLICIES)}, or the path of a model"
             )
@@ -114,7 +119,7 @@ def check_policy(name: str, rules: str | Rules = CLASSIC) -> None:
         raise ValueError(f"policy {name!r} is a folder: name the model in it, a file {NETWORK} or {SB3}")
     if path.suffix not in (NETWORK, SB3):
         kind = f"{name!r} is a file, and no model: its name must end in {NETWORK} or {SB3}" if path.is_file() else ""
-        names = f"use one of {', '.join([*POLICIES, *TRAINED])}, or the path of a model ({NETWORK} or {SB3})"
+        names = f"use one of {', '.join([*POLICIES, *NETWORK_OF])}, or the path of a model ({NETWORK} or {SB3})"
         raise ValueError(kind or f"unknown policy {name!r}: {names}")
     if not path.is_file():
         raise ValueError(f"there is no model {name!r}: no such file")
@@ -126,8 +131,9 @@ def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **optio
     Args:
         name: one of `policy_names`, or the path of a model.
         seed: what its chance is drawn from.
-        rules: the rule set of the games, or its name: planner needs to know it, and trained networks are each for one.
-        options: of `PlannerPolicy`, or ``only_legal`` of `SB3Policy`; None is as if it was not given.
+        rules: the rule set of the games, or its name: planners need to know it; trained networks are each for one.
+        options: ``samples``, ``time_limit`` and ``threads`` of the planners, or ``only_legal`` of `SB3Policy`;
+            None is as if it was not given.
 
     Warns:
         RunsCodeWarning: before a ``.zip`` is read.
@@ -140,10 +146,14 @@ def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **optio
     check_policy(name, rules)
     options = {option: value for option, value in options.items() if value is not None}
     is_zip = name not in POLICIES and Path(name).suffix == SB3
-    own = _PLANNER_OPTIONS if name == PlannerPolicy.name else _SB3_OPTIONS if is_zip else ()
+    own = _PLANNER_OPTIONS if name in (PlannerPolicy.name, PLANNER_PLUS) else _SB3_OPTIONS if is_zip else ()
     foreign = [option for option in options if option not in own]
     if foreign:
-        owner = PlannerPolicy.name if foreign[0] in _PLANNER_OPTIONS else f"a {SB3} of Stable-Baselines3"
+        owner = (
+            f"{PlannerPolicy.name} and {PLANNER_PLUS}"
+            if foreign[0] in _PLANNER_OPTIONS
+            else f"a {SB3} of Stable-Baselines3"
+        )
         raise ValueError(f"policy {name} has no {' or '.join(foreign)}: that is of {owner}")
     if name == PlannerPolicy.name:
         return PlannerPolicy(seed, rules, **options)
@@ -153,10 +163,15 @@ def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **optio
         return load_sb3(name, seed=seed, **options)
     from rusol_env.network import NetworkPolicy
 
-    if name in TRAINED:
-        weights = shipped(name)[rules.name]
+    if name in NETWORK_OF:
+        weights = shipped(NETWORK_OF[name])[rules.name]
         ModelCard.load(weights.with_suffix(".json")).check(weights)
-        return NetworkPolicy.load(weights, name=name)
+        player = NetworkPolicy.load(weights, name=name)
+        if name == PLANNER_PLUS:
+            from rusol_env.planner_plus import PlannerPlusPolicy
+
+            return PlannerPlusPolicy(player.network, seed, rules, source=player.source, **options)
+        return player
     return NetworkPolicy.load(Path(name), name=name)
 
 

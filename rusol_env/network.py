@@ -390,7 +390,7 @@ class NetworkPolicy(Policy):
         self.network: Final = network
         self.name = name
         self.observation = network.observation
-        self._source: Final = dict(source or {})
+        self.source: Final = dict(source or {})
         # For each place of the batch where a game began: how often it was in each position, by a hash of that.
         self._visits: dict[int, dict[int, int]] = {}
 
@@ -402,7 +402,7 @@ class NetworkPolicy(Policy):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"network": self.network.kind} | self._source
+        return {"network": self.network.kind} | self.source
 
     def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         self._visits |= {slot: {} for slot in slots.tolist()}

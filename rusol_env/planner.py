@@ -21,6 +21,7 @@ from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.deadlock import is_lost
 from rusol_env.deals import next_below
 from rusol_env.engine import COUNTS, HIDDEN, MAX_LEGAL, apply, lay, legal, new_rows
+from rusol_env.observe import encode_cards
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules
 from rusol_env.search import LOST, WON, Work, easy, new_work, safe_card
 
@@ -58,6 +59,8 @@ class Memory(NamedTuple):
     """int16 (MAX_LEGAL,): the moves to choose from."""
     points: NDArray[np.int64]
     """int64 (MAX_LEGAL,): what each of them was given."""
+    beats: NDArray[np.int64]
+    """int64 (MAX_LEGAL, MAX_LEGAL): in how many completions the one wins where the other does not."""
 
 
 def new_memory(rules: Rules) -> Memory:
@@ -72,6 +75,7 @@ def new_memory(rules: Rules) -> Memory:
         unseen=np.zeros(NUM_CARDS, np.int8),
         actions=np.zeros(MAX_LEGAL, np.int16),
         points=np.zeros(MAX_LEGAL, np.int64),
+        beats=np.zeros((MAX_LEGAL, MAX_LEGAL), np.int64),
     )
 
 
@@ -192,6 +196,7 @@ def begin(
     for k in range(count):
         mask[actions[k]] = 1
         memory.points[k] = 0
+        memory.beats[k, :count] = 0
     return count, hidden
 
 
@@ -240,6 +245,95 @@ def narrow(memory: Memory, count: int, mask: NDArray[np.int8]) -> None:
     for k in range(count):
         if memory.points[k] < most:
             mask[memory.actions[k]] = 0
+
+
+@kernel
+def race(
+    memory: Memory,
+    board: NDArray[np.int8],
+    hidden: int,
+    count: int,
+    searches: bool,
+    samples: int,
+    streams: NDArray[np.uint64],
+    i: int,
+) -> int:
+    """Give each move its points and what it beats for `samples` more completions, as `weigh`.
+
+    A move has a point for each completion in which the game can be won after it, or the solver cannot say.
+
+    Returns:
+        how many of the completions can be won after some move.
+    """
+    work = memory.work
+    won = 0
+    for _ in range(samples):
+        _complete(memory, board, hidden, streams, i)
+        if is_lost(memory.now, False, work.under, work.hosts, work.states[0]):
+            continue
+        before = memory.points[:count].sum()
+        for k in range(count):
+            copy_array(memory.now, work.start)
+            apply(work.start, int64(memory.actions[k]))
+            wins = int64(easy(work, False, searches, _NODE_LIMIT) != LOST)
+            memory.points[k] += wins
+            # For the while: whether it wins in this completion.
+            memory.beats[k, k] = wins
+        gained = memory.points[:count].sum() - before
+        won += gained > 0
+        if 0 < gained < count:
+            for k in range(count):
+                for j in range(count):
+                    if k != j and memory.beats[k, k] > memory.beats[j, j]:
+                        memory.beats[k, j] += 1
+    return won
+
+
+@kernel
+def drop_beaten(memory: Memory, count: int, deviations: float) -> int:
+    """Forget the moves that are clearly beaten: how many are left.
+
+    Of the completions in which just one of two moves wins, either would win as many if they were as good; a move is
+    clearly beaten by another that is ahead by so many standard deviations, and one (a sign test).
+    """
+    beats = memory.beats
+    k = 0
+    while k < count:
+        beaten = False
+        for j in range(count):
+            more, fewer = beats[j, k], beats[k, j]
+            if j != k and more - fewer > deviations * np.sqrt(more + fewer) + 1:
+                beaten = True
+        if not beaten:
+            k += 1
+            continue
+        count -= 1
+        memory.actions[k] = memory.actions[count]
+        memory.points[k] = memory.points[count]
+        for j in range(count + 1):
+            beats[k, j] = beats[count, j]
+        for j in range(count):
+            beats[j, k] = beats[j, count]
+    return count
+
+
+@kernel
+def are_alike(memory: Memory, count: int) -> bool:
+    """Whether the moves win in the same completions, of those that were drawn."""
+    for k in range(count):
+        for j in range(count):
+            if k != j and memory.beats[k, j] > 0:
+                return False
+    return True
+
+
+@kernel
+def show_cards(memory: Memory, boards: NDArray[np.int8], masks: NDArray[np.int8], cards: NDArray[np.float32]) -> None:
+    """Write the "cards" observations float32 (N, 52, 24) of boards int8 (N, 8, 52); else zeros."""
+    for i in range(boards.shape[0]):
+        cards[i] = 0
+        if lay_out(memory, boards[i]) >= 0:
+            encode_cards(memory.now, masks[i], False, cards[i])
 
 
 @kernel

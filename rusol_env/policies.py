@@ -117,7 +117,12 @@ def read_actions(policy: Policy, actions: Any, batch: int) -> NDArray[np.int64]:
     return actions.astype(np.int64)
 
 
-def _read_boards(policy: str, observations: NDArray[Any], number: int) -> NDArray[np.int8]:
+def read_boards(policy: str, observations: NDArray[Any], number: int) -> NDArray[np.int8]:
+    """The "board" observations of `number` games as int8 (N, 8, 52).
+
+    Raises:
+        ValueError: they are others; the message names the policy.
+    """
     if observations.shape != (number, NUM_COLUMNS + 1, NUM_CARDS) or observations.dtype != np.int8:
         raise ValueError(
             f"{policy} wants 'board' observations, int8 ({number}, {NUM_COLUMNS + 1}, {NUM_CARDS}), "
@@ -325,7 +330,7 @@ class GreedyPolicy(_CompiledPolicy):
     def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
         streams = self._grow(len(masks))
         masks = read_masks(masks, len(streams))
-        boards = _read_boards(self.name, observations, len(masks))
+        boards = read_boards(self.name, observations, len(masks))
         actions = np.zeros(len(masks), np.int64)
         _refuse_mask(_greedy(boards, masks, streams, actions))
         return actions
@@ -391,7 +396,7 @@ class PlannerPolicy(_CompiledPolicy):
         """
         streams = self._grow(len(masks))
         masks = read_masks(masks, len(streams)).copy()
-        boards = _read_boards(self.name, observations, len(masks))
+        boards = read_boards(self.name, observations, len(masks))
         places = iter(range(len(masks)))
 
         def think(memory: Memory) -> None:
@@ -418,14 +423,7 @@ class PlannerPolicy(_CompiledPolicy):
     ) -> None:
         """Make mask `i` forbid all moves but the best."""
         started = time.perf_counter()
-        allowed = count_legal(masks, i)
-        if not 1 < allowed < NUM_ACTIONS:
-            return
-        count, hidden = begin(memory, board, masks[i], streams, i)
-        if count == NO_POSITION:
-            raise ValueError(f"board {i} is no position of a game")
-        if count == OTHER_RULES:
-            raise ValueError(f"mask {i} allows a move that {self.rules.name} rules do not: give the planner the rules=")
+        count, hidden = self._begin(memory, board, masks, streams, i)
         if count < 2:
             return
         # With one card face down, or none, all is known.
@@ -436,6 +434,23 @@ class PlannerPolicy(_CompiledPolicy):
             if self.time_limit is not None and time.perf_counter() - started >= self.time_limit:
                 break
         narrow(memory, count, masks[i])
+
+    def _begin(
+        self, memory: Memory, board: NDArray[np.int8], masks: NDArray[np.int8], streams: NDArray[np.uint64], i: int
+    ) -> tuple[int, int]:
+        """As `rusol_env.planner.begin`: the moves to choose from, under 2 if there is no choice, and the hidden cards.
+
+        Raises:
+            ValueError: the board is no position, or the mask allows a move against the rules.
+        """
+        if not 1 < count_legal(masks, i) < NUM_ACTIONS:
+            return 0, 0
+        count, hidden = begin(memory, board, masks[i], streams, i)
+        if count == NO_POSITION:
+            raise ValueError(f"board {i} is no position of a game")
+        if count == OTHER_RULES:
+            raise ValueError(f"mask {i} allows a move that {self.rules.name} rules do not: give {self.name} the rules=")
+        return count, hidden
 
 
 POLICIES: Final[dict[str, type[SeededPolicy]]] = {

@@ -171,6 +171,6 @@ def test_the_command_takes_its_options(capsys: pytest.CaptureFixture[str], tmp_p
     code, _, err = run(*planner, "--samples", "3")
     assert (code, "policy_settings" in err) == (2, True)
     code, _, err = run("--policy", "greedy", "--samples", "3")
-    assert (code, err) == (2, "rusol: policy greedy has no samples: that is of planner\n")
+    assert (code, err) == (2, "rusol: policy greedy has no samples: that is of planner and planner+\n")
     code, _, err = run("--policy", "planner", "--samples", "0")
     assert (code, err.count("\n")) == (2, 1)

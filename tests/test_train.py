@@ -330,7 +330,8 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path: Path, monkeypatch: p
     assert read[0].keys() == read[1].keys()
     for name, array in read[0].items():
         np.testing.assert_array_equal(array, read[1][name])
-    assert publish(second.parent, tmp_path, "first-5").name == "distilled"
+    assert publish(second.parent, tmp_path, "first-5").name == "ppo"
+    assert publish(second.parent, tmp_path, "first-5", name="distilled").name == "distilled"
     wider = small_structured(f"start={first}", "policy_kwargs.features_extractor_kwargs.width=16")
     deeper = small_structured(f"start={first}", "policy_kwargs.features_extractor_kwargs.layers=2")
     shallower = small_structured(f"start={first}", "policy_kwargs.features_extractor_kwargs.layers=0")
@@ -347,8 +348,7 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path: Path, monkeypatch: p
 def test_every_published_config_trains(path: Path, tmp_path: Path) -> None:
     small = ["steps=256", "num_envs=8", "eval_deals=first-5", "threads=1", "env.max_steps=20"]
     small += ["hyperparameters.n_steps=8"] if "dqn" not in path.stem else []
-    small += ["hyperparameters.batch_size=64"] if path.stem.startswith(("ppo", "polished")) else []
-    small += ["start=null"] if path.stem.startswith("polished") else []
+    small += ["hyperparameters.batch_size=64"] if path.stem.startswith("ppo") else []
     small += ["hyperparameters.buffer_size=500", "hyperparameters.learning_starts=64"] if "dqn" in path.stem else []
     config = read_config(path, small)
     folder = tmp_path / "run"
