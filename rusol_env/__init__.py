@@ -5,6 +5,10 @@ Importing this package registers its environments with Gymnasium; it compiles an
 
 from __future__ import annotations
 
+# Before all that takes its time: see there.
+import rusol_env._interrupt  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+# isort: split
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 

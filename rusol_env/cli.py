@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rusol_env._interrupt import hear
 from rusol_env.analysis import TIME_LIMIT, analyse
 from rusol_env.deals import (
     Arrangement,
@@ -68,9 +69,9 @@ app = typer.Typer(
 board_app = typer.Typer(help="Results that anybody can play again: add one, show all, check them.")
 app.add_typer(board_app, name="leaderboard")
 # The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 # As shells report a process that SIGINT ended.
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 def _print_json(document: Any) -> None:
@@ -795,20 +796,22 @@ def main(arguments: list[str] | None = None) -> int:
         the exit code: 0; 2 for bad input, with one line on stderr; 130 when interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    hear()
     try:
+        refuse_empty(arguments)
         # Commands return None; where Typer hands back a number it is an exit code, 130 for Ctrl-C.
         with warnings.catch_warnings():
             warnings.simplefilter("default", RunsCodeWarning)
             warnings.showwarning = _show_warning
             code: int | None = app(arguments or ["--help"], prog_name="rusol", standalone_mode=False)
-        if code == _INTERRUPTED:
+        if code == INTERRUPTED:
             raise KeyboardInterrupt
         sys.stdout.flush()
-    except _UsageError as error:
+    except UsageError as error:
         return _refuse(str(getattr(error, "format_message", error.__str__)()))
     except (KeyboardInterrupt, typer.Abort):
         print("rusol: interrupted; what was not finished was not written", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader went away: as other commands do, stop without a word.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -816,6 +819,18 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         return _refuse(str(error))
     return 0
+
+
+def refuse_empty(arguments: list[str]) -> None:
+    """See to it that no word of a command line is empty: as a path it would be the current folder.
+
+    Raises:
+        ValueError: one is; the message names it by the word before.
+    """
+    for place, word in enumerate(arguments):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            before = word[:-1] or (f"the word after {arguments[place - 1]}" if place else "the first word")
+            raise ValueError(f"{before} is empty: give a value, or leave it out")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
