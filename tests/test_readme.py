@@ -99,7 +99,8 @@ def train(words: list[str]) -> None:
 
 def test_every_extra_is_named() -> None:
     named = set(re.findall(r"`\[([a-z]+)\]`", README))
-    assert named == set(EXTRAS)
+    # Not those that only work on the project itself needs.
+    assert set(EXTRAS) - {"dev", "docs", "notebooks"} <= named <= set(EXTRAS)
 
 
 def test_make_train_is_what_the_readme_runs() -> None:
