@@ -17,7 +17,7 @@ from ablation import NAMES as TRAINED_BY
 
 from rusol_env import Policy, evaluate
 from rusol_env.compare import mcnemar
-from rusol_env.evaluate import write_whole
+from rusol_env.files import write_whole
 from rusol_env.leaderboard import load as load_board
 from rusol_env.leaderboard import markdown, standings
 from rusol_env.models import policy_named

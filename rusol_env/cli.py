@@ -263,10 +263,13 @@ def _tight_table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
 
 
-def _print_table(table: Table) -> None:
+def _console() -> Console:
     # In a pipe there is no width to fit into, and rich would cut the cells to 80 columns.
-    console = Console() if sys.stdout.isatty() else Console(width=120)
-    console.print(table)
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def _print_table(table: Table) -> None:
+    _console().print(table)
 
 
 def _results_table(summaries: list[dict[str, Any]]) -> Table:
@@ -361,7 +364,7 @@ def measure_speed(
     if as_json:
         _print_json(document)
         return
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = _console()
     console.print(table(document))
     for gone in document["skipped"]:
         console.print(f"skipped: {gone['what']} ({gone['why']})")
@@ -649,7 +652,6 @@ def compare_rules(
 ) -> None:
     """Compare rule sets on the same deals: what is won under both, under one, under neither."""
     from rusol_env.compare import check_comparison, compare
-    from rusol_env.evaluate import write_whole
     from rusol_env.plot import draw
     from rusol_env.report import page, prepare_file, tables
 
@@ -658,15 +660,7 @@ def compare_rules(
     for path, endings in ((out, (".html", ".htm")), (plot, (".png", ".svg"))):
         if path is not None:
             prepare_file(path, endings, force=force)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
+    with _progress() as bar:
         tasks = {r.name: bar.add_task(f"{policy}, {r.name}", total=len(chosen_suite), start=False) for r in chosen}
 
         def tell(name: str, done: int) -> None:
@@ -692,7 +686,7 @@ def compare_rules(
         if as_json:
             _print_json(result.summary())
         else:
-            console = Console() if sys.stdout.isatty() else Console(width=120)
+            console = _console()
             for number, part in enumerate(tables(result)):
                 console.print(part, new_line_start=number > 0)
 

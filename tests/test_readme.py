@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -107,6 +108,13 @@ def test_make_train_is_what_the_readme_runs() -> None:
     recipe = re.findall(r"^train:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[0]
     made = [line.strip().replace("$(BIN)/", "").partition(" $(if")[0] for line in recipe.splitlines()]
     assert made in [[shlex.join(command) for command in block] for block in CONSOLE]
+
+
+def test_the_labels_reach_as_far_as_it_says() -> None:
+    told = json.loads((ROOT / "rusol_env" / "labels.json").read_text(encoding="utf-8"))["rules"]
+    last = {rules: f"{entry['deals'] - 1:,}" for rules, entry in told.items()}
+    assert last["relaxed"] == last["yukon"]
+    assert f"(0 to {last['classic']} in Classic, 0 to {last['yukon']} in Relaxed and Yukon, checked" in README
 
 
 def test_links_lead_somewhere() -> None:
