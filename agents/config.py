@@ -89,7 +89,7 @@ class EnvOptions(Strict):
 
 
 class _Disagreement(ValueError):
-    """What is wrong is at one of these places, such as ``env.reward``: the one that was said last."""
+    """What is wrong is at one of these places, such as ``env.reward``: the first that a word was said of."""
 
     def __init__(self, message: object, *places: str) -> None:
         super().__init__(message)
