@@ -4,11 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check perft golden bench results leaderboard clean
+.PHONY: demo train test check perft golden picture bench results leaderboard clean
 
 # The main job: greedy on the first 1000 evaluation deals under Classic and Relaxed.
 demo: $(VENV)/.core
 	$(BIN)/rusol evaluate --policy greedy --rules classic --rules relaxed --deals 1000
+
+# A first agent, in a few minutes: trained, or where it was interrupted trained to the end, and evaluated.
+train: $(VENV)/.agents
+	$(BIN)/python agents/train.py configs/quick.yaml $(if $(wildcard runs/quick/last.zip),--resume)
+	$(BIN)/rusol evaluate --policy runs/quick/policy.safetensors --rules relaxed --deals 1000
 
 test: check
 	$(BIN)/python -m pytest
@@ -25,6 +30,10 @@ perft: $(VENV)/.dev
 golden: $(VENV)/.dev
 	$(BIN)/python tests/test_golden.py
 	$(BIN)/python tests/test_pictures.py
+
+# The picture in the README.
+picture: $(VENV)/.core
+	$(BIN)/python benchmarks/picture.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/speed.py
@@ -52,9 +61,13 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable .
 	touch $@
 
+$(VENV)/.agents: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) --editable '.[agents]'
+	touch $@ $(VENV)/.core
+
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) --editable '.[dev,agents]'
-	touch $@ $(VENV)/.core
+	touch $@ $(VENV)/.core $(VENV)/.agents
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from inspect import signature
@@ -27,7 +28,10 @@ ALGORITHMS: Final = {
 }
 # Arguments of those classes that other keys of a config stand for, or that the run folder replaces.
 _NOT_OURS: Final = {"policy_kwargs", "tensorboard_log", "verbose", "seed", "device", "_init_setup_model"}
-# Least and most of hyperparameters; of the others only that they are finite is checked.
+# The most that a number may be: PyTorch's float32 ends a little later, and its integers elsewhere.
+_MOST: Final = 1e30
+_MOST_WHOLE: Final = 2**31 - 1
+# Least and most of hyperparameters; of the others only that PyTorch can hold them is checked.
 _RANGES: Final[dict[str, tuple[float, float]]] = {
     "gamma": (0, 1),
     "gae_lambda": (0, 1),
@@ -56,8 +60,12 @@ def _whole(value: Any) -> Any:
 
 
 Count = Annotated[int, BeforeValidator(_whole), Field(ge=1, lt=2**63)]
+# Of a layer: one that is wider does not fit, or takes for ever.
+MOST_WIDTH: Final = 16_384
+Width = Annotated[Count, Field(le=MOST_WIDTH)]
 # PyTorch crashes where the system gives it no more threads.
 MOST_THREADS: Final = 1024
+MOST_ENVS: Final = 1_000_000
 
 
 class Strict(BaseModel):
@@ -77,7 +85,15 @@ class EnvOptions(Strict):
     observation: str = "cards"
     reward: str = "score"
     max_steps: Count = DEFAULT_MAX_STEPS
-    illegal_reward: float = 0.0
+    illegal_reward: Annotated[float, Field(ge=-_MOST, le=_MOST)] = 0.0
+
+
+class _Disagreement(ValueError):
+    """What is wrong is at one of these places, such as ``env.reward``: the first that a word was said of."""
+
+    def __init__(self, message: object, *places: str) -> None:
+        super().__init__(message)
+        self.places = places
 
 
 class Config(Strict):
@@ -89,18 +105,18 @@ class Config(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     steps: Count
     """Environment steps in all, over all games."""
-    num_envs: Count = 256
+    num_envs: Annotated[Count, Field(le=MOST_ENVS)] = 256
     threads: Annotated[Count, Field(le=MOST_THREADS)] = 1
     """Of PyTorch."""
     device: str = "cpu"
     deals: Literal["all", "winnable"] = "all"
     """Which deals of the training split are played: those that the solver proves winnable, or all."""
-    lost_reward: float | None = None
+    lost_reward: Annotated[float, Field(ge=-_MOST, le=_MOST)] | None = None
     """Ends a game, with this reward, as soon as the solver proves it lost; see `SB3VecEnv`."""
     env: EnvOptions = EnvOptions()
-    reward_scale: Annotated[float, Field(gt=0)] = 1.0
+    reward_scale: Annotated[float, Field(gt=0, le=_MOST)] = 1.0
     """What the learner's rewards are multiplied by; logs and tables have the game's own."""
-    net_arch: list[Count] | None = None
+    net_arch: list[Width] | None = None
     """Widths of the hidden layers of the MLP; None is Stable-Baselines3's own choice."""
     policy_kwargs: dict[str, Any] = {}
     """Further arguments of the policy class."""
@@ -120,19 +136,55 @@ class Config(Strict):
     @model_validator(mode="after")
     def _agrees(self) -> Config:
         # Said by those who know, in their own words.
-        rules = rules_named(self.rules)
-        RussianSolitaireEnv(rules, **self.env.model_dump())
-        suite(self.eval_deals, rules)
+        with _blaming("rules"):
+            rules = rules_named(self.rules)
+        for option, value in self.env:
+            with _blaming(f"env.{option}"):
+                RussianSolitaireEnv(rules, **{option: value})
+        with _blaming("eval_deals", "rules"):
+            suite(self.eval_deals, rules)
         if re.fullmatch(r"cpu|auto|cuda(:\d+)?", self.device) is None:
-            raise ValueError(f"unknown device {self.device!r}: use cpu, cuda or auto")
+            raise _Disagreement(f"unknown device {self.device!r}: use cpu, cuda or auto", "device")
+        for place, value in _numbers_in(self.policy_kwargs, "policy_kwargs"):
+            if isinstance(value, int) and value > MOST_WIDTH:
+                raise _Disagreement(f"{place} is {value}: it must be at most {MOST_WIDTH}", place)
         if self.network == "structured":
             if self.algorithm != "maskable_ppo" or self.env.observation != "cards":
-                raise ValueError("network structured reads legal moves: it needs maskable_ppo and observation cards")
+                raise _Disagreement(
+                    "network structured reads legal moves: it needs maskable_ppo and observation cards",
+                    *("algorithm", "env.observation", "network"),
+                )
             if self.net_arch is not None:
-                raise ValueError("net_arch is of the mlp: give the structured network's sizes in policy_kwargs")
+                raise _Disagreement(
+                    "net_arch is of the mlp: give the structured network's sizes in policy_kwargs",
+                    *("net_arch", "network"),
+                )
         elif self.start is not None:
-            raise ValueError("start gives weights to a structured network: it needs network structured")
+            raise _Disagreement(
+                "start gives weights to a structured network: it needs network structured", *("start", "network")
+            )
         return self
+
+
+@contextmanager
+def _blaming(*places: str) -> Generator[None]:
+    """What is refused in here is refused because of these places."""
+    try:
+        yield
+    except ValueError as error:
+        raise _Disagreement(error, *places) from None
+
+
+def _numbers_in(values: Any, place: str) -> Iterator[tuple[str, float]]:
+    """The numbers in mappings and lists, and where they stand."""
+    if isinstance(values, dict):
+        for key, value in cast(dict[Any, Any], values).items():
+            yield from _numbers_in(value, f"{place}.{key}")
+    elif isinstance(values, list):
+        for value in cast(list[Any], values):
+            yield from _numbers_in(value, place)
+    elif isinstance(values, (int, float)):
+        yield place, values
 
 
 def algorithm_class(name: str) -> Any:
@@ -173,7 +225,11 @@ def read_values(path: Path, overrides: Sequence[str] = ()) -> tuple[dict[str, An
     def parse(text: str, where: object) -> Any:
         try:
             _refuse_doubles(yaml.compose(text, yaml.SafeLoader), where)
-            return _numbers(yaml.safe_load(text))
+            try:
+                return _numbers(yaml.safe_load(text))
+            except ValueError as error:
+                # What looks like a date and is none.
+                raise ValueError(f"{where} has a value that is none: {error}") from None
         except yaml.YAMLError as error:
             raise ValueError(f"{where} is not YAML: {error}") from error
         except RecursionError:
@@ -233,17 +289,25 @@ def _checked(values: Mapping[str, Any], said_in: Callable[[str], str]) -> Config
     model = _hyperparameters(config.algorithm)
     hyperparameters = checked(model, config.hyperparameters, said_in, ("hyperparameters",)).model_dump()
     for name, value in hyperparameters.items():
-        least, most = _RANGES.get(name, (-math.inf, math.inf))
+        least, most = _RANGES.get(name, (-_MOST, _MOST))
+        most = min(most, _MOST_WHOLE if isinstance(value, int) else _MOST)
         of = cast(dict[str, Any], value).values() if isinstance(value, dict) else (value,)
         if any(isinstance(one, (int, float)) and not least <= one <= most for one in of):
             place = f"hyperparameters.{name}"
-            limits = f"from {least:g} to {most:g}" if most < math.inf else f"at least {least:g}"
+            limits = f"from {least:g} to {most:{',' if isinstance(most, int) else 'g'}}"
             raise ValueError(f"{said_in(place)}: {place} is {value!r}: it must be {limits}")
     rollout, batch = config.num_envs * hyperparameters.get("n_steps", 1), hyperparameters.get("batch_size")
     if config.algorithm in ("ppo", "maskable_ppo") and batch is not None and rollout % batch:
         place = "hyperparameters.batch_size"
-        raise ValueError(f"{said_in(place)}: {place} is {batch}: it must divide num_envs x n_steps, {rollout}")
+        said = _said(said_in, place, "hyperparameters.n_steps", "num_envs")
+        raise ValueError(f"{said}: {place} is {batch}: it must divide num_envs x n_steps, {rollout}")
     return config.model_copy(update={"hyperparameters": hyperparameters})
+
+
+def _said(said_in: Callable[[str], str], *places: str) -> str:
+    """Where the first of these places was said on the command line, or else the file."""
+    file = said_in("")
+    return next((said for said in map(said_in, places) if said != file), file)
 
 
 def _sentence(
@@ -264,7 +328,8 @@ def _sentence(
     if first["type"] == "missing":
         return f"{said}: the key {place!r} is missing"
     if first["type"] == "value_error":
-        return f"{said}: {first.get('ctx', {}).get('error')}"
+        error_raised: Any = first.get("ctx", {}).get("error")
+        return f"{_said(said_in, place, *getattr(error_raised, 'places', ()))}: {error_raised}"
     what = first["msg"].removeprefix("Input ").replace("should be", "it must be")
     return f"{said}: {place} is {first['input']!r}: {what}"
 

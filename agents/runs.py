@@ -24,13 +24,12 @@ from pydantic import BaseModel
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from rusol_env._interrupt import hear
+from rusol_env.cli import INTERRUPTED, UsageError, refuse_empty
 from rusol_env.evaluate import Evaluation, versions
 from rusol_env.files import write_whole
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-INTERRUPTED: Final = 130
-# The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -185,9 +184,15 @@ def run(app: typer.Typer, program: str, arguments: list[str] | None = None) -> i
     Returns:
         the exit code: 0; 2 for bad input, or too little memory, with one line on stderr; 130 when interrupted.
     """
+    arguments = sys.argv[1:] if arguments is None else arguments
+    hear()
     try:
-        code: int | None = app(sys.argv[1:] if arguments is None else arguments, standalone_mode=False)
-    except _UsageError as error:
+        refuse_empty(arguments)
+        code: int | None = app(arguments, standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        print(f"{program}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except UsageError as error:
         message = str(getattr(error, "format_message", error.__str__)())
     except (ValueError, OSError, ImportError) as error:
         message = str(error)

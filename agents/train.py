@@ -8,6 +8,7 @@ the end of a MaskablePPO run its actor as ``policy.safetensors``.
 from __future__ import annotations
 
 import io
+import signal
 import sys
 import threading
 import time
@@ -19,6 +20,8 @@ from typing import Annotated, Any, Final, cast
 if not __package__:
     # Run as a script: Python then looks for modules in agents/, and not for `agents`.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+    # Ctrl-C while PyTorch is being imported ends the program, without a traceback; `main` hears it again.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import numpy as np
 import torch
@@ -33,7 +36,6 @@ from torch.utils.tensorboard.writer import SummaryWriter
 from agents.config import Config, algorithm_class, read_config
 from agents.curve import curve
 from agents.runs import (
-    INTERRUPTED,
     check_same,
     keep_memory,
     note_session,
@@ -44,6 +46,7 @@ from agents.runs import (
     stopped_by_signals,
     write_rows,
 )
+from rusol_env.cli import INTERRUPTED
 from rusol_env.deals import Deal
 from rusol_env.evaluate import Evaluation, evaluate
 from rusol_env.files import only_user, open_zip, write_whole

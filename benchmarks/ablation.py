@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 from agents.config import read_config
 from agents.runs import read_rows
 from agents.train import train
-from rusol_env.evaluate import versions, write_whole
+from rusol_env.evaluate import versions
+from rusol_env.files import write_whole
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"

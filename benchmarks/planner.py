@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from rusol_env import PlannerPolicy, Solver, Verdict, evaluate
-from rusol_env.evaluate import versions, wilson_interval, write_whole
+from rusol_env.evaluate import versions, wilson_interval
+from rusol_env.files import write_whole
 
 RESULT = Path(__file__).parent / "results" / "planner.json"
 # rules, samples, deals

@@ -40,7 +40,7 @@ from rusol_env._jit import int64, kernel
 from rusol_env.bench import LEARNERS, Way, cartpole, gymnasiums, machine, native, rollout, scalar, timed
 from rusol_env.deals import Split, draw_deal, next_below
 from rusol_env.env import DEFAULT_MAX_STEPS
-from rusol_env.evaluate import write_whole
+from rusol_env.files import write_whole
 
 HERE = Path(__file__).parent
 ROUNDS = 5

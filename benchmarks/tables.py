@@ -17,7 +17,7 @@ from ablation import NAMES as TRAINED_BY
 
 from rusol_env import Policy, evaluate
 from rusol_env.compare import mcnemar
-from rusol_env.evaluate import write_whole
+from rusol_env.files import write_whole
 from rusol_env.leaderboard import load as load_board
 from rusol_env.leaderboard import markdown, standings
 from rusol_env.models import policy_named
@@ -42,6 +42,15 @@ RUNS: list[tuple[str, dict[str, int], str, str]] = [
     (BASELINE, {}, "yukon", "first-10000"),
     ("planner", {"samples": 8}, "yukon", "first-100"),
 ]
+# What the README's first tables have: the runs of this suite, and these rows of the speed.
+IN_SHORT = "first-10000"
+PACE = (
+    "native, classic, board, 1024 games, copy=False",
+    "native, relaxed, board, 1024 games, copy=False",
+    "native, board, 1024 games",
+    "native, cards, 1024 games",
+    "env, classic, cards, sample_legal",
+)
 
 
 def play(names: list[str]) -> None:
@@ -93,6 +102,31 @@ def _pairs(only: int, only_greedy: int, p: float) -> str:
     return f"{only:,} / {only_greedy:,} (p {'< 0.0001' if p < 1e-4 else f'= {p:.2g}'})"
 
 
+def wins_table() -> str:
+    """The results in short: what was won of first-10000 under each rule set, beside what could be won at all."""
+    played: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, _, rules, deals in RUNS:
+        if deals == IN_SHORT:
+            played.setdefault(name, {})[rules] = load(f"{name}-{rules}-{deals}.json")
+    lines = [
+        "| policy | Classic, of the winnable deals | Classic | Relaxed | Yukon |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    for name, rows in played.items():
+        shares = {rules: f"{row['win_rate']:.2%}" for rules, row in rows.items()}
+        low, high = rows["classic"]["wins_of_winnable_ci95"]
+        of_winnable = f"{rows['classic']['wins_of_winnable']:.1%} ({low:.1%} to {high:.1%})"
+        cells = [f"`{name}`", of_winnable, *(shares.get(rules, "") for rules in ("classic", "relaxed", "yukon"))]
+        lines.append(f"| {' | '.join(cells)} |")
+    best = played[BASELINE].values()
+    cells = ["the most that can be won", "100%"]
+    for row in best:
+        least, most = (f"{n / row['deals']:.2%}" for n in (row["winnable"], row["winnable"] + row["undecided"]))
+        cells.append(least if least == most else f"{least} to {most}")
+    lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def training_table() -> str:
     lines = [
         "| config | algorithm | network | deals | wins after 500,000 steps | 95 % interval | mean score |",
@@ -127,14 +161,27 @@ def solver_table() -> str:
     return "\n".join(lines)
 
 
+def _speed_rows(rows: list[dict[str, Any]]) -> list[str]:
+    return [
+        "| what | steps/s | against | steps/s | ratio |",
+        "| --- | ---: | --- | ---: | ---: |",
+        *(
+            f"| {row['what']} | {row['steps_per_second']:,} | {row['against']} | {row['against_steps_per_second']:,} "
+            f"| {row['ratio']:.2f} |"
+            for row in rows
+        ),
+    ]
+
+
+def pace_table() -> str:
+    """The speed in short: one row for each thing that ours is measured against."""
+    rows = {row["what"]: row for row in load("speed.json")["rows"]}
+    return "\n".join(_speed_rows([rows[what] for what in PACE]))
+
+
 def speed_table() -> str:
     document = load("speed.json")
-    lines = ["| what | steps/s | against | steps/s | ratio |", "| --- | ---: | --- | ---: | ---: |"]
-    lines += [
-        f"| {row['what']} | {row['steps_per_second']:,} | {row['against']} | {row['against_steps_per_second']:,} "
-        f"| {row['ratio']:.2f} |"
-        for row in document["rows"]
-    ]
+    lines = _speed_rows(document["rows"])
     times = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in document["seconds"].items())
     machine = document["machine"]
     lines += ["", f"Start-up: {times}. {machine['cores']} cores, Python {machine['python']}, Numba {machine['numba']}."]
@@ -160,6 +207,8 @@ def filled(text: str) -> str:
     return with_tables(
         text,
         {
+            "wins": wins_table(),
+            "pace": pace_table(),
             "results": results_table(),
             "training": training_table(),
             "solver": solver_table(),

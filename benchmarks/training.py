@@ -17,7 +17,8 @@ import torch
 
 from agents.config import read_config
 from agents.train import make_env, make_model
-from rusol_env.evaluate import versions, write_whole
+from rusol_env.evaluate import versions
+from rusol_env.files import write_whole
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "benchmarks" / "results" / "training.json"

@@ -5,7 +5,10 @@ Importing this package registers its environments with Gymnasium; it compiles an
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+# Before all that takes its time: see there.
+import rusol_env._interrupt  # noqa: F401  # pyright: ignore[reportUnusedImport]
+
+# isort: split
 from typing import Final
 
 import gymnasium
@@ -30,7 +33,7 @@ from rusol_env.game import Game, IllegalMove, Move, NothingToUndo, decode_action
 from rusol_env.labels import Verdict, labels
 from rusol_env.observe import Visible, decode_board, decode_cards
 from rusol_env.policies import GreedyPolicy, PlannerPolicy, Policy, RandomPolicy, sample_legal
-from rusol_env.record import Record, Recorder, Step
+from rusol_env.record import Record, Recorder, Step, own_version
 from rusol_env.rules import CLASSIC, RELAXED, VARIANTS, YUKON, Rejection, Rules
 from rusol_env.solve_many import Verdicts, solve_many
 from rusol_env.solver import Solution, Solver, WinnableDeals, solve
@@ -90,10 +93,7 @@ __all__ = [
     "suite",
 ]
 
-try:
-    __version__ = version("rusol-env")
-except PackageNotFoundError:  # run from a folder of sources that was never installed
-    __version__ = "unknown"
+__version__ = own_version()
 
 ENV_ID: Final = "rusol_env/RussianSolitaire-v0"
 """The environment; ``rules=`` chooses the rule set (classic by default)."""

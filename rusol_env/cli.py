@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from rusol_env._interrupt import hear
 from rusol_env.analysis import TIME_LIMIT, analyse
 from rusol_env.deals import (
     Arrangement,
@@ -69,9 +70,9 @@ app = typer.Typer(
 board_app = typer.Typer(help="Results that anybody can play again: add one, show all, check them.")
 app.add_typer(board_app, name="leaderboard")
 # The base of Typer's errors about options and arguments, wherever this version of Typer keeps it.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 # As shells report a process that SIGINT ended.
-_INTERRUPTED = 130
+INTERRUPTED = 130
 
 
 def _print_json(document: Any) -> None:
@@ -268,10 +269,13 @@ def _tight_table(title: str) -> Table:
     return Table(title=title, title_justify="left", box=SIMPLE, show_edge=False, pad_edge=False, collapse_padding=True)
 
 
-def _print_table(table: Table) -> None:
+def _console() -> Console:
     # In a pipe there is no width to fit into, and rich would cut the cells to 80 columns.
-    console = Console() if sys.stdout.isatty() else Console(width=120)
-    console.print(table)
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def _print_table(table: Table) -> None:
+    _console().print(table)
 
 
 def _results_table(summaries: list[dict[str, Any]]) -> Table:
@@ -367,7 +371,7 @@ def measure_speed(
     if as_json:
         _print_json(document)
         return
-    console = Console() if sys.stdout.isatty() else Console(width=120)
+    console = _console()
     console.print(table(document))
     for gone in document["skipped"]:
         console.print(f"skipped: {gone['what']} ({gone['why']})")
@@ -655,7 +659,6 @@ def compare_rules(
 ) -> None:
     """Compare rule sets on the same deals: what is won under both, under one, under neither."""
     from rusol_env.compare import check_comparison, compare
-    from rusol_env.evaluate import write_whole
     from rusol_env.plot import draw
     from rusol_env.report import page, prepare_file, tables
 
@@ -664,15 +667,7 @@ def compare_rules(
     for path, endings in ((out, (".html", ".htm")), (plot, (".png", ".svg"))):
         if path is not None:
             prepare_file(path, endings, force=force)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
+    with _progress() as bar:
         tasks = {r.name: bar.add_task(f"{policy}, {r.name}", total=len(chosen_suite), start=False) for r in chosen}
 
         def tell(name: str, done: int) -> None:
@@ -698,7 +693,7 @@ def compare_rules(
         if as_json:
             _print_json(result.summary())
         else:
-            console = Console() if sys.stdout.isatty() else Console(width=120)
+            console = _console()
             for number, part in enumerate(tables(result)):
                 console.print(part, new_line_start=number > 0)
 
@@ -802,20 +797,22 @@ def main(arguments: list[str] | None = None) -> int:
         the exit code: 0; 2 for bad input, with one line on stderr; 130 when interrupted.
     """
     arguments = sys.argv[1:] if arguments is None else arguments
+    hear()
     try:
+        refuse_empty(arguments)
         # Commands return None; where Typer hands back a number it is an exit code, 130 for Ctrl-C.
         with warnings.catch_warnings():
             warnings.simplefilter("default", RunsCodeWarning)
             warnings.showwarning = _show_warning
             code: int | None = app(arguments or ["--help"], prog_name="rusol", standalone_mode=False)
-        if code == _INTERRUPTED:
+        if code == INTERRUPTED:
             raise KeyboardInterrupt
         sys.stdout.flush()
-    except _UsageError as error:
+    except UsageError as error:
         return _refuse(str(getattr(error, "format_message", error.__str__)()))
     except (KeyboardInterrupt, typer.Abort):
         print("rusol: interrupted; what was not finished was not written", file=sys.stderr)
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
         # The reader went away: as other commands do, stop without a word.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -823,6 +820,18 @@ def main(arguments: list[str] | None = None) -> int:
     except (ValueError, OSError, ImportError) as error:
         return _refuse(str(error))
     return 0
+
+
+def refuse_empty(arguments: list[str]) -> None:
+    """See to it that no word of a command line is empty: as a path it would be the current folder.
+
+    Raises:
+        ValueError: one is; the message names it by the word before.
+    """
+    for place, word in enumerate(arguments):
+        if not word or (word.startswith("--") and word.endswith("=")):
+            before = word[:-1] or (f"the word after {arguments[place - 1]}" if place else "the first word")
+            raise ValueError(f"{before} is empty: give a value, or leave it out")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

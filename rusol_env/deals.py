@@ -238,13 +238,20 @@ def is_whole(value: Any) -> TypeGuard[int]:
 
 
 def check_whole(name: str, value: Any, least: int) -> int:
-    """`value` as an int, if it is a whole number of at least `least`; `name` is what it is called.
+    """`value` as an int, if it is a whole number of at least `least` and below 2^63, which is what kernels take.
+
+    Args:
+        name: what it is called.
+        value: what somebody gave.
+        least: the least that it may be.
 
     Raises:
         ValueError: it is not.
     """
     if not is_whole(value) or value < least:
         raise ValueError(f"{name} is {value!r}: it must be a whole number, at least {least}")
+    if value >= 2**63:
+        raise ValueError(f"{name} is {value!r}: it must be less than 2^63")
     return int(value)
 
 

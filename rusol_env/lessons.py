@@ -134,7 +134,7 @@ class Lessons:
             sum(part.asked for part in parts),
         )
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write a compressed ``.npz``, whole or not at all.
 
         Raises:
@@ -150,17 +150,17 @@ class Lessons:
             wins=self.wins,
             counts=np.array([self.states, self.asked], np.int64),
         )
-        write_whole(path, data.getvalue())
+        write_whole(Path(path), data.getvalue())
 
     @classmethod
-    def load(cls, path: Path) -> Lessons:
+    def load(cls, path: str | Path) -> Lessons:
         """Read what `save` wrote; no code is run.
 
         Raises:
             ValueError: it is damaged, or something else; the message names the file.
             OSError: it cannot be read.
         """
-        data = path.read_bytes()
+        data = Path(path).read_bytes()
         try:
             open_zip(data).close()
             with np.load(io.BytesIO(data), allow_pickle=False) as file:

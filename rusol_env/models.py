@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from rusol_env.engine import NUM_ACTIONS
 from rusol_env.model_card import ModelCard
+from rusol_env.observe import Observation, observation_space
 from rusol_env.policies import POLICIES, PlannerPolicy, Policy
 from rusol_env.rules import CLASSIC, VARIANTS, Rules, rules_named
 
@@ -166,13 +168,17 @@ def policy_named(name: str, seed: int = 0, rules: str | Rules = CLASSIC, **optio
     if name in NETWORK_OF:
         weights = shipped(NETWORK_OF[name])[rules.name]
         ModelCard.load(weights.with_suffix(".json")).check(weights)
-        player = NetworkPolicy.load(weights, name=name)
-        if name == PLANNER_PLUS:
-            from rusol_env.planner_plus import PlannerPlusPolicy
+    else:
+        weights = Path(name)
+    player = NetworkPolicy.load(weights, name=name)
+    # Compile now, so that no time measured later has it in it.
+    space = observation_space(Observation(player.observation), False)
+    player.act(np.empty((0, *space.shape), space.dtype), np.empty((0, NUM_ACTIONS), np.int8))
+    if name == PLANNER_PLUS:
+        from rusol_env.planner_plus import PlannerPlusPolicy
 
-            return PlannerPlusPolicy(player.network, seed, rules, source=player.source, **options)
-        return player
-    return NetworkPolicy.load(Path(name), name=name)
+        return PlannerPlusPolicy(player.network, seed, rules, source=player.source, **options)
+    return player
 
 
 def load_sb3(path: str | Path, **options: Any) -> SB3Policy:

@@ -240,7 +240,7 @@ def record_name(player: Mapping[str, str | int | float], rules: Rules, number: i
 
 
 def own_version() -> str:
-    """The version of rusol-env, ``"unknown"`` where it was never installed."""
+    """The version of rusol-env, ``"unknown"`` where its sources were never installed."""
     try:
         return version("rusol-env")
     except PackageNotFoundError:

@@ -318,6 +318,69 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert "Exception" not in done.stderr
 
 
+def test_ctrl_c_while_rusol_is_imported_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    """A package that Ctrl-C interrupts, in the place of one that takes its time."""
+    (tmp_path / "gymnasium.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    script, other = tmp_path / "rusol", tmp_path / "other"
+    for program in (script, other):
+        program.write_text("import rusol_env\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(rusol_env.__file__).parents[1])])
+    ended: list[tuple[int, bytes]] = []
+    for words in (["-m", "rusol_env"], [str(script)], [str(other)]):
+        done = subprocess.run(
+            [sys.executable, *words],
+            capture_output=True,
+            check=False,
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": path},
+        )
+        ended.append((done.returncode, done.stderr[:10]))
+    # What only uses the package is left as Python made it.
+    assert ended == [(-signal.SIGINT, b""), (-signal.SIGINT, b""), (-signal.SIGINT, b"Traceback ")]
+
+
+def test_the_command_hears_ctrl_c_again() -> None:
+    earlier = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        main(["--version"])
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["evaluate", "--deals", "1", "--out", ""], "the word after --out is empty"),
+        (["evaluate", "--deals", "1", "--out="], "--out is empty"),
+        (["evaluate", "--deals", "1", "--record", ""], "the word after --record is empty"),
+        ([""], "the first word is empty"),
+    ],
+)
+def test_an_empty_word_is_not_the_current_folder(
+    words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    assert capsys.readouterr().err == f"rusol: {said}: give a value, or leave it out\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["evaluate", "--deals", "1", "--max-steps"],
+        ["compare", "--deals", "1", "--max-steps"],
+        ["compare", "--deals", "1", "--policy", "solver", "--node-limit"],
+        ["solve", "--deals", "1", "--node-limit"],
+        ["evaluate", "--policy", "planner", "--deals", "1", "--samples"],
+    ],
+)
+def test_a_number_too_large_for_the_kernels_is_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, str(10**30)]) == 2
+    assert f"is {10**30}: it must be less than 2^63" in capsys.readouterr().err
+
+
 def test_an_interrupted_run_says_so_and_writes_nothing(tmp_path: Path) -> None:
     command: list[Any] = [*RUSOL, "evaluate", "--rules", "yukon", "--deals", "5000000", "--out", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)

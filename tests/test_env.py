@@ -674,3 +674,13 @@ def test_ids_and_make_from_a_bare_interpreter() -> None:
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == codes(make(rules="relaxed"), 1, seed=0)[0]
+
+
+@pytest.mark.parametrize("kind", [rusol_env.RussianSolitaireEnv, rusol_env.RussianSolitaireVectorEnv])
+def test_more_steps_than_kernels_count_are_refused(kind: Any) -> None:
+    options: dict[str, Any] = {"num_envs": 2} if kind is rusol_env.RussianSolitaireVectorEnv else {}
+    with pytest.raises(ValueError, match=rf"^max_steps is {10**30}: it must be less than 2\^63$"):
+        kind(**options, max_steps=10**30)
+    envs: Any = kind(**options, max_steps=2**63 - 1)
+    envs.reset(seed=0)
+    envs.step(envs.action_space.sample())

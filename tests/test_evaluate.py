@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 import rusol_env
 from rusol_env import Policy
-from rusol_env.evaluate import save, wilson_interval, write_whole
+from rusol_env.evaluate import save, wilson_interval
+from rusol_env.files import write_whole
 
 
 class Constant(Policy):

@@ -17,6 +17,7 @@ ROOT = PACKAGE.parent
 # A module imports from the layers above its own, and from the modules named beside it.
 LAYERS: list[dict[str, set[str]]] = [
     {
+        "_interrupt": set(),
         "_jit": set(),
         "files": set(),
         "model_card": {"files", "rules"},

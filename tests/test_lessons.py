@@ -89,8 +89,8 @@ def test_lessons_are_the_same_each_time_and_whatever_the_threads(lessons: Lesson
 
 def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lessons, tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
-    lessons.save(path)
-    read = Lessons.load(path)
+    lessons.save(str(path))
+    read = Lessons.load(str(path))
     assert (read.rules, read.states, read.asked) == (lessons.rules, lessons.states, lessons.asked)
     for name in ("boards", "ends", "actions", "wins"):
         np.testing.assert_array_equal(getattr(lessons, name), getattr(read, name))

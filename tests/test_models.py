@@ -7,6 +7,7 @@ import io
 import json
 import pickle
 import random
+import subprocess
 import sys
 import zipfile
 from hashlib import sha256
@@ -128,6 +129,8 @@ def test_what_is_not_there_is_refused(
         with pytest.raises(ValueError, match=r"policy|model") as refused:
             refuse(name)
         assert said in str(refused.value)
+    # An empty word is refused by the command line.
+    said = said if name else "the word after --policy is empty"
     assert refusal(capsys, "evaluate", "--policy", name).startswith(f"rusol: {said}")
 
 
@@ -658,3 +661,17 @@ def test_the_policies_are_listed(checkpoints: Path, capsys: pytest.CaptureFixtur
     (checkpoints / "ppo-classic.safetensors").unlink()
     assert main(["policies"]) == 0
     assert "A network that MaskablePPO trained. None comes with this rusol-env." in capsys.readouterr().out
+
+
+def test_a_network_is_compiled_before_anybody_measures_its_time() -> None:
+    script = (
+        "from rusol_env import evaluate, network\n"
+        "from rusol_env.models import policy_named\n"
+        "policy = policy_named('ppo')\n"
+        "compiled = list(network._structured.signatures)\n"
+        "assert compiled\n"
+        "evaluate(policy, 'classic', 2)\n"
+        "assert network._structured.signatures == compiled\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

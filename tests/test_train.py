@@ -253,9 +253,25 @@ def test_what_cannot_go_on_is_refused_by_name(tiny: Path, tmp_path: Path, capsys
         (["policy_kwargs=&a {y: *a}"], "is nested too deeply, or in itself"),
         (["policy_kwargs=" + "[" * 3000], "is nested too deeply, or in itself"),
         (["env.max_steps=1e30"], "must be less than"),
+        (
+            ["hyperparameters.learning_rate=1e300"],
+            "hyperparameters.learning_rate is 1e+300: it must be from 0 to 1e+30",
+        ),
+        (["hyperparameters.learning_rate={start: 1e300, end: 0}"], "it must be from 0 to 1e+30"),
+        (["hyperparameters.vf_coef=1e300"], "it must be from -1e+30 to 1e+30"),
+        (["hyperparameters.stats_window_size=1_000_000_000_000"], "it must be from 1 to 2,147,483,647"),
+        (["reward_scale=1e300"], "reward_scale is 1e+300: it must be less than or equal to"),
+        (["num_envs=1_000_000_000"], "num_envs is 1000000000: it must be less than or equal to 1000000"),
+        (["net_arch=[1_000_000]"], "net_arch.0 is 1000000: it must be less than or equal to 16384"),
+        (
+            ["policy_kwargs={features_extractor_kwargs: {width: 1_000_000}}"],
+            "policy_kwargs.features_extractor_kwargs.width is 1000000: it must be at most 16384",
+        ),
+        (["steps=2020-99-99"], "steps=2020-99-99 has a value that is none: month must be in 1..12"),
+        (["--out="], "--out is empty: give a value, or leave it out"),
         (["threads=100000"], "must be less than or equal to 1024"),
         (["device=cuda:99"], "there is no device 'cuda:99' here"),
-        (["hyperparameters.n_steps=1_000_000_000_000"], "too little memory"),
+        (["hyperparameters.n_steps=1_000_000_000"], "too little memory"),
         (["--nonsense"], "No such option"),
     ],
 )
@@ -265,6 +281,26 @@ def test_a_bad_config_is_refused_in_one_sentence(
     folder = tmp_path / "run"
     assert said in refusal(capsys, str(tiny), *words, "--out", str(folder))
     assert not (folder / "config.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "blamed"),
+    [
+        (["seed=1", "env.reward=money"], "env.reward=money"),
+        (["env={reward: money}"], "env={reward: money}"),
+        (["rules=chess"], "rules=chess"),
+        (["device=tpu"], "device=tpu"),
+        (["eval_deals=winnable-100_000_000"], "eval_deals=winnable-100_000_000"),
+        (["env.observation=board", "net_arch=null", "network=structured"], "env.observation=board"),
+        (["seed=1", "network=structured"], "network=structured"),
+        (["seed=1", "num_envs=3"], "num_envs=3"),
+        (["hyperparameters.n_steps=9"], "hyperparameters.n_steps=9"),
+    ],
+)
+def test_the_word_that_is_wrong_is_named_and_not_the_file(
+    words: list[str], blamed: str, tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert refusal(capsys, str(tiny), *words, "--out", str(tmp_path / "run")).startswith(f"train: {blamed}: ")
 
 
 def test_sizes_of_no_network_are_refused(tmp_path: Path) -> None:
@@ -304,6 +340,8 @@ def test_a_config_file_is_named_when_it_is_wrong(tmp_path: Path, capsys: pytest.
         ("algorithm: ppo\nsteps: 5\nsteps: 6\n", "the key 'steps' is there twice"),
         ("- 5\n", "it must be a mapping"),
         ("a: [\n", "is not YAML"),
+        ("algorithm: ppo\nsteps: 2020-99-99\n", "has a value that is none: month must be in 1..12"),
+        ("algorithm: ppo\nsteps: 5\nrules: chess\n", "unknown rules 'chess'"),
     ]:
         path.write_text(text)
         message = refusal(capsys, str(path))
@@ -348,7 +386,7 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path: Path, monkeypatch: p
 def test_every_published_config_trains(path: Path, tmp_path: Path) -> None:
     small = ["steps=256", "num_envs=8", "eval_deals=first-5", "threads=1", "env.max_steps=20"]
     small += ["hyperparameters.n_steps=8"] if "dqn" not in path.stem else []
-    small += ["hyperparameters.batch_size=64"] if path.stem.startswith("ppo") else []
+    small += ["hyperparameters.batch_size=64"] if path.stem.startswith(("ppo", "quick")) else []
     small += ["hyperparameters.buffer_size=500", "hyperparameters.learning_starts=64"] if "dqn" in path.stem else []
     config = read_config(path, small)
     folder = tmp_path / "run"
@@ -357,7 +395,7 @@ def test_every_published_config_trains(path: Path, tmp_path: Path) -> None:
     # What is learned off-policy goes on too, with an empty buffer.
     longer = config.model_copy(update={"steps": 512})
     assert train(longer, folder, resume=True).num_timesteps >= 512
-    assert read_config(path).steps >= 1_000_000
+    assert read_config(path).steps >= (1_000_000 if path.stem != "quick" else 100_000)
 
 
 def test_winnable_deals_are_what_a_run_asks_for() -> None:
@@ -366,6 +404,15 @@ def test_winnable_deals_are_what_a_run_asks_for() -> None:
     env.reset()
     dealt = [info["deal_number"] for _ in range(3) for info in env.step(np.zeros(4, np.int64))[3]]
     assert dealt == [number for number, _ in zip(rusol_env.WinnableDeals("classic", 5), range(12), strict=False)]
+
+
+def test_ctrl_c_while_pytorch_is_imported_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    if os.name != "posix":
+        pytest.skip("signals are POSIX's")
+    (tmp_path / "torch.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    command = [sys.executable, str(ROOT / "agents" / "train.py"), "--help"]
+    done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONPATH": str(tmp_path)}, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(tiny: Path, tmp_path: Path) -> None:
