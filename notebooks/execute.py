@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from traitlets.config import Config
 
 from rusol_env.files import write_whole
 
@@ -48,7 +49,13 @@ def execute(notebook: Any) -> None:
         ValueError: a cell wrote to stderr, such as a warning.
     """
     NotebookClient(
-        notebook, timeout=600, kernel_name="python3", record_timing=False, resources={"metadata": {"path": str(FOLDER)}}
+        notebook,
+        timeout=600,
+        kernel_name="python3",
+        record_timing=False,
+        resources={"metadata": {"path": str(FOLDER)}},
+        # Else the kernel warns of its plain talk with us.
+        config=Config({"KernelManager": {"transport_encryption": "auto"}}),
     ).execute()
     for cell in code_cells(notebook):
         said = [output for output in cell.outputs if output.get("name") == "stderr"]
@@ -68,7 +75,7 @@ def main() -> None:
             sys.exit(f"{path} was not stored: {error}")
         notebook.metadata["rusol"] = {"sources": sources_hash(notebook)}
         cast(Any, nbformat).validate(notebook)
-        write_whole(path, (nbformat.writes(notebook) + "\n").encode())
+        write_whole(path, (cast(Any, nbformat).writes(notebook) + "\n").encode())
 
 
 if __name__ == "__main__":
