@@ -1,4 +1,4 @@
-"""Execute the notebooks whole and store their outputs in them: `make notebooks`."""
+"""Execute the notebooks whole and store their outputs in them: `make notebooks`, or with the paths of some of them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def execute(notebook: Any) -> None:
 
 
 def main() -> None:
-    for path in NOTEBOOKS:
+    for path in [Path(name) for name in sys.argv[1:]] or NOTEBOOKS:
         print(path.name, flush=True)
         notebook = read(path)
         try:

@@ -19,7 +19,7 @@ SMALL: dict[str, dict[str, int]] = {
     "1-tour": {},
     "2-train-a-first-agent": {"ROUNDS": 1, "STEPS": 256, "GAMES": 16, "DEALS": 10, "CURVE_DEALS": 5},
     "3-classic-against-relaxed": {"DEALS": 10},
-    "4-look-at-a-lost-game": {"DEALS": 10},
+    "4-look-at-a-lost-game": {"DEALS": 20},
 }
 MOST_BYTES = 500_000
 TITLES = ["Tour", "Train a first agent", "Classic against Relaxed", "Look at a lost game"]
