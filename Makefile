@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo train test check perft golden picture bench results leaderboard clean
+.PHONY: demo train test check perft golden picture bench results leaderboard notebooks clean
 
 # The main job: greedy on the first 1000 evaluation deals under Classic and Relaxed.
 demo: $(VENV)/.core
@@ -53,6 +53,10 @@ leaderboard: $(VENV)/.dev
 		$(BIN)/rusol evaluate --policy $$policy --rules relaxed --deals 1000 --out $(ENTRIES); done
 	$(BIN)/rusol leaderboard add $(ENTRIES) --by 'rusol-env founders' --force
 	$(BIN)/python benchmarks/tables.py
+
+# All notebooks, executed whole, with their outputs stored in them.
+notebooks: $(VENV)/.dev
+	$(BIN)/python notebooks/execute.py
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
