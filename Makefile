@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test check perft golden bench results leaderboard clean
+.PHONY: demo test check perft golden bench results leaderboard docs clean
 
 # The main job: greedy on the first 1000 evaluation deals under Classic and Relaxed.
 demo: $(VENV)/.core
@@ -45,6 +45,10 @@ leaderboard: $(VENV)/.dev
 	$(BIN)/rusol leaderboard add $(ENTRIES) --by 'rusol-env founders' --force
 	$(BIN)/python benchmarks/tables.py
 
+# The documentation, as a site in site/; whatever is wrong with a page or a link fails.
+docs: $(VENV)/.dev
+	$(BIN)/python -m mkdocs build --strict
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -57,5 +61,5 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(VENV)/.core
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
