@@ -10,6 +10,7 @@ import io
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,13 +19,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
 import typer
 
 import rusol_env
 from rusol_env.cli import app, main
 from rusol_env.files import write_whole
+from rusol_env.render import svg
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -58,8 +59,10 @@ CASES = [
     for i, (kind, code, output) in enumerate(blocks_of(page))
     if kind != "diff"
 ]
-COMMANDS = sorted({shlex.join(words) for page in PAGES for kind, code, _ in blocks_of(page) if kind == "console"
-                   for words in commands(code)})  # fmt: skip
+CONSOLE = [code for page in PAGES for kind, code, _ in blocks_of(page) if kind == "console"]
+COMMANDS = sorted({shlex.join(words) for code in CONSOLE for words in commands(code)})
+# `rusol`, as Typer makes it of the application.
+COMMAND: Any = typer.main.get_command(app)
 
 
 # ---- blocks ------------------------------------------------------------------------------------------------------
@@ -93,12 +96,11 @@ def test_blocks_run_and_print_what_the_page_says(
 
 def check_options(words: list[str]) -> None:
     """Read a `rusol` command without running it; an unknown command, option or value raises."""
-    command: click.Command = typer.main.get_command(app)
-    name = "rusol"
-    while isinstance(command, click.Group):
+    command = COMMAND
+    while commands := getattr(command, "commands", None):
         name, *words = words
-        command = command.commands[name]
-    command.make_context(name, words)
+        command = commands[name]
+    command.make_context("rusol", words)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -163,17 +165,11 @@ def test_what_pages_name_is_there(page: str) -> None:
         elif match := re.fullmatch(r"python (\S+\.py.*)", name):
             check_script(match[1].split())
         elif match := re.fullmatch(r"rusol (\w+).*", name):
-            assert match[1] in typer_commands(), name
+            assert match[1] in COMMAND.commands, name
         elif re.fullmatch(r"rusol_env(\.\w+)+", name):
             value: Any = rusol_env
             for part in name.split(".")[1:]:
                 value = getattr(value, part) if hasattr(value, part) else __import__(f"rusol_env.{part}").__dict__[part]
-
-
-def typer_commands() -> set[str]:
-    group = typer.main.get_command(app)
-    assert isinstance(group, click.Group)
-    return set(group.commands)
 
 
 def test_the_reference_has_every_public_name_once() -> None:
@@ -200,7 +196,7 @@ def test_tables_are_those_of_the_result_files() -> None:
 
 
 def picture() -> str:
-    return rusol_env.Game.from_code("RU1-C-AAAAABB")._repr_svg_() + "\n"
+    return svg(rusol_env.Game.from_code("RU1-C-AAAAABB").picture) + "\n"
 
 
 def test_the_picture_is_what_the_project_draws() -> None:
@@ -237,6 +233,58 @@ def test_the_site_fetches_nothing_from_other_hosts(site: Path) -> None:
 
 
 # ---- another rule set --------------------------------------------------------------------------------------------
+
+SIDE_BY_SIDE = """
+import gymnasium, reference, rusol_env
+
+def text(card):
+    return reference.DECK[card]
+
+env = gymnasium.make("rusol_env/RussianSolitaireMoosehide-v0").unwrapped
+steps = refused = 0
+for number in range(20):
+    code = rusol_env.encode_code(number, "moosehide")
+    _, info = env.reset(options={"code": code})
+    game = reference.position(code)
+    done = False
+    while not done:
+        legal = info["action_mask"].nonzero()[0].tolist()
+        moves = [rusol_env.decode_action(action) for action in legal]
+        assert sorted((text(move.card), move.destination) for move in moves) == game.legal_moves(False, False)
+        move = moves[(7 * steps + 3) % len(moves)]
+        game.play(text(move.card), move.destination)
+        _, _, terminated, truncated, info = env.step(move.action)
+        assert (info["score"], info["is_success"]) == (game.score, game.won)
+        steps += 1
+        done = terminated or truncated
+print(info["code"], steps > 200)
+print(env.explain(rusol_env.parse_move("8H > 4").action))
+"""
+
+
+def test_the_diff_of_a_rule_set_applies_and_its_games_are_the_references(tmp_path: Path) -> None:
+    """In a copy of the package: environment and reference play twenty games side by side."""
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "rusol_env", tmp_path / "rusol_env", ignore=ignore)
+    (tmp_path / "tests").mkdir()
+    shutil.copy(ROOT / "tests" / "reference.py", tmp_path / "tests")
+    diff = ["git", "apply", "--verbose", str(DOCS / "moosehide.diff")]
+    applied = subprocess.run(diff, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert applied.returncode == 0, applied.stderr
+    folders = os.pathsep.join([str(tmp_path), str(tmp_path / "tests")])
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA")}
+    played = subprocess.run(
+        [sys.executable, "-c", SIDE_BY_SIDE],
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": folders},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert played.returncode == 0, played.stderr
+    told = "The 8♥ needs the 9♠ or the 9♦ or the 9♣ to lie on: another suit, one higher."
+    assert played.stdout.splitlines() == ["RU1-M-AAAAAAT True", told]
+
 
 if __name__ == "__main__":
 
