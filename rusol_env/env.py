@@ -154,7 +154,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     `reset(seed=...)` starts a stream of deals drawn from the `split`, each equally likely; `reset()`
     deals the next one. `reset(options={"code": ...})`, `{"deal_number": ...}` or `{"columns": ...}`
     starts an exact deal. With `deals=` resets walk through those deals in order, and round again;
-    a seed starts the walk anew. (Each sub-environment of a vector environment walks through all of them.)
+    a seed starts the walk anew. (Each game of Gymnasium's `SyncVectorEnv` walks through all of them; those of
+    `RussianSolitaireVectorEnv` walk through them together, once.)
     `deals=` may also be an iterator without end, such as `rusol_env.WinnableDeals`: each reset takes its next
     deal, and a seed does not start it anew.
 

@@ -211,9 +211,9 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
     With ``deals=`` the games walk through these together: whichever begins an episode takes the next, so each deal is
     dealt exactly once, however long its game. ``infos["deal_index"]``, int64 (N,), is its place in `deals`. When none
     is left, a game that would begin stands at an empty table instead: its deal index is -1, nothing ends or is earned
-    there, and actions are ignored. `finished` turns True with the end of the last episode. Each game's outcome
-    counts once if it is taken where its episode ends, by its deal index. (An endless iterator as ``deals=`` never
-    leaves a table empty, and a reset goes on with it.):
+    there, and actions are ignored. `finished` turns True with the end of the last episode. (An endless iterator as
+    ``deals=`` never leaves a table empty, and a reset goes on with it.) Each game's outcome counts once if it is taken
+    where its episode ends, by its deal index:
 
         env = RussianSolitaireVectorEnv(64, deals=rusol_env.suite("first-1000"))
         won = np.zeros(1000, bool)
