@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo train test check perft golden picture bench results leaderboard notebooks clean
+.PHONY: demo train test check perft golden picture bench results leaderboard notebooks docs clean
 
 # The main job: greedy on the first 1000 evaluation deals under Classic and Relaxed.
 demo: $(VENV)/.core
@@ -58,6 +58,10 @@ leaderboard: $(VENV)/.dev
 notebooks: $(VENV)/.dev
 	$(BIN)/python notebooks/execute.py
 
+# The documentation, as a site in site/; whatever is wrong with a page or a link fails.
+docs: $(VENV)/.dev
+	$(BIN)/python -m mkdocs build --strict
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -74,5 +78,5 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	touch $@ $(VENV)/.core $(VENV)/.agents
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

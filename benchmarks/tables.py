@@ -1,5 +1,5 @@
 """The tables of the README, from the files in benchmarks/results: `python benchmarks/tables.py` writes them in; and
-those of docs/leaderboard.md, from the games in leaderboard/.
+those of docs/leaderboard.md, from the games in leaderboard/; and those of docs/performance.md and docs/agents.md.
 
 `python benchmarks/tables.py --play` first plays the suites again, which takes about a quarter of an hour; names after
 it, as in ``--play ppo``, are the policies to play, all by default.
@@ -24,7 +24,8 @@ from rusol_env.models import policy_named
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
-LEADERBOARD = HERE.parent / "docs" / "leaderboard.md"
+DOCS = HERE.parent / "docs"
+LEADERBOARD = DOCS / "leaderboard.md"
 RESULTS = HERE / "results"
 BASELINE = "greedy"
 # policy, its options, rules, suite. The planner thinks for too long to play more of Relaxed and Yukon.
@@ -217,6 +218,16 @@ def filled(text: str) -> str:
     )
 
 
+def performance(text: str) -> str:
+    """The page docs/performance.md with its tables made anew."""
+    return with_tables(text, {"speed": speed_table(), "solver": solver_table()})
+
+
+def training(text: str) -> str:
+    """The page docs/agents.md with its table made anew."""
+    return with_tables(text, {"training": training_table()})
+
+
 def with_tables(text: str, tables: dict[str, str]) -> str:
     """A page with these tables at their places."""
     for name, table in tables.items():
@@ -233,3 +244,5 @@ if __name__ == "__main__":
     write_whole(README, filled(README.read_text(encoding="utf-8")).encode())
     page = with_tables(LEADERBOARD.read_text(encoding="utf-8"), {"leaderboard": leaderboard_tables()})
     write_whole(LEADERBOARD, page.encode())
+    for path, tables_in in ((DOCS / "performance.md", performance), (DOCS / "agents.md", training)):
+        write_whole(path, tables_in(path.read_text(encoding="utf-8")).encode())

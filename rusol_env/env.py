@@ -124,22 +124,27 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     ## Description
 
     Russian Solitaire: 52 cards in seven columns, 21 of them face down. Any face-up card moves with all
-    cards on top of it onto a column whose last card it fits; only kings go to empty columns. The goal is
-    to build the four foundations up from ace to king. A face-down card that becomes the last of its
-    column is turned up.
+    cards on top of it (20 cards at most) onto a column whose last card it fits; only kings go to empty
+    columns. The goal is to build the four foundations up from ace to king. A face-down card that becomes
+    the last of its column is turned up.
+
+    It is a partly observed, deterministic task: chance is in the deal alone. A card once face up stays so,
+    so an observation tells all that a player can know, and no memory is needed.
 
     ## Action Space
 
     `Discrete(416)`: `card * 8 + destination`. A card is `suit * 13 + rank` (spades, hearts, diamonds,
-    clubs; ace 0 to king 12); destination 0-6 is a column, 7 the card's foundation. A card in a column
-    moves with all on top of it; a foundation's top card comes back (`take_back=True`).
-    `rusol_env.encode_action` and `decode_action` convert. An illegal action changes nothing, costs
-    nothing by default, counts as a step and is reported in `info`; one outside the space raises.
+    clubs; ace 0 to king 12); destination 0-6 is a column, 7 the card's foundation. The card says where
+    it comes from: one in a column moves with all on top of it; a foundation's top card comes back
+    (`take_back=True`). Every legal move is exactly one action. `rusol_env.encode_action` and
+    `decode_action` convert. An illegal action changes nothing, costs nothing by default
+    (`illegal_reward`), counts as a step and is reported in `info`; one outside the space raises.
 
     ## Observation Space
 
     - `observation="cards"`: `Box(0, 1, (52, 24), float32)`, a row per card.
-    - `observation="board"`: `Box(-1, 52, (8, 52), int8)`, a row per column and one for the foundations.
+    - `observation="board"`: `Box(-1, 52, (8, 52), int8)`, a row per column and one for the foundations
+      (up to 104 under `thoughtful=True`).
 
     `rusol_env.observe` says what each entry means and decodes both. Neither depends on which card lies
     face down where, unless `thoughtful=True`.
@@ -149,7 +154,8 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     `reset(seed=...)` starts a stream of deals drawn from the `split`, each equally likely; `reset()`
     deals the next one. `reset(options={"code": ...})`, `{"deal_number": ...}` or `{"columns": ...}`
     starts an exact deal. With `deals=` resets walk through those deals in order, and round again;
-    a seed starts the walk anew. (Each sub-environment of a vector environment walks through all of them.)
+    a seed starts the walk anew. (Each game of Gymnasium's `SyncVectorEnv` walks through all of them; those of
+    `RussianSolitaireVectorEnv` walk through them together, once.)
     `deals=` may also be an iterator without end, such as `rusol_env.WinnableDeals`: each reset takes its next
     deal, and a seed does not start it anew.
 
@@ -158,6 +164,11 @@ class RussianSolitaireEnv(gymnasium.Env[NDArray[Any], np.int64]):
     - `reward="score"`: the change of the score: +10 a card put on a foundation, +5 a card turned up.
     - `reward="progress"`: the same, but taking a card back costs 10.
     - `reward="win"`: 1 for the move that wins, else 0.
+
+    The score never falls below 0, and a win without taking cards back is 52 * 10 + 21 * 5 = 625. Without
+    discount, the return of `"score"` is the final score and that of `"progress"` is 10 a card up and 5 a card
+    turned. With `take_back=True`, `"score"` pays for taking a card back and putting it up again; a warning
+    says so.
 
     ## Episode End
 

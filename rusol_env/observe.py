@@ -1,6 +1,6 @@
 """Observations: what a player sees of a game, as arrays, and back again.
 
-``"cards"``: float32 (52, 24) in [0, 1], a row per card id. Columns::
+``"cards"``: float32 (52, 24) in [0, 1], a row per card id. Columns:
 
     0-6    1: lies visible in that column        11     face-down cards below it in its column / 6
     7      1: lies on its foundation             12     1: last card of its column

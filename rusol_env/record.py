@@ -1,6 +1,6 @@
 """The record of a game: a JSON file that says how it was dealt and what was done in it, step by step.
 
-Version 1, one object::
+Version 1, one object:
 
     {
       "format": "rusol-record", "version": 1,

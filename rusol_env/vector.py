@@ -203,7 +203,7 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
 
     Spaces, rewards, ends and infos are those of `RussianSolitaireEnv`, batched as Gymnasium batches
     them: `observations` (N, 52, 24) float32 or (N, 8, 52) int8, `rewards` float64 (N,), `terminations`
-    and `truncations` bool (N,), and `infos` with a presence mask ``_key`` beside each ``key``:
+    and `truncations` bool (N,), and `infos` with a presence mask, bool (N,), ``_key`` beside each ``key``:
     ``action_mask`` int8 (N, 416), ``score``, ``moves``, ``deal_number``, ``foundation_cards`` and
     ``face_down`` int64 (N,), ``is_success`` bool (N,), ``code`` and, where an action was refused,
     ``rejection`` and ``rejection_text`` as objects. Game i draws its deals from the stream of ``seed + i``.
@@ -211,9 +211,9 @@ class RussianSolitaireVectorEnv(VectorEnv[NDArray[Any], NDArray[np.int64], NDArr
     With ``deals=`` the games walk through these together: whichever begins an episode takes the next, so each deal is
     dealt exactly once, however long its game. ``infos["deal_index"]``, int64 (N,), is its place in `deals`. When none
     is left, a game that would begin stands at an empty table instead: its deal index is -1, nothing ends or is earned
-    there, and actions are ignored. `finished` turns True with the end of the last episode. Each game's outcome
-    counts once if it is taken where its episode ends, by its deal index. (An endless iterator as ``deals=`` never
-    leaves a table empty, and a reset goes on with it.)::
+    there, and actions are ignored. `finished` turns True with the end of the last episode. (An endless iterator as
+    ``deals=`` never leaves a table empty, and a reset goes on with it.) Each game's outcome counts once if it is taken
+    where its episode ends, by its deal index:
 
         env = RussianSolitaireVectorEnv(64, deals=rusol_env.suite("first-1000"))
         won = np.zeros(1000, bool)

@@ -62,9 +62,13 @@ def test_the_summary_is_what_the_rows_say(rules: str) -> None:
     assert summary["mean_score"] == pytest.approx(np.mean(rows["score"]))
     assert summary["mean_score_se"] == pytest.approx(np.std(rows["score"], ddof=1) / np.sqrt(300))
     assert summary["mean_steps"] == pytest.approx(np.mean(rows["steps"]))
-    known = rusol_env.labels(rusol_env.VARIANTS[rules])[:300] == rusol_env.Verdict.WINNABLE
-    assert summary["winnable"] == known.sum()
-    assert summary["wins_of_winnable"] == (result.won & known).sum() / known.sum()
+    labels = rusol_env.labels(rusol_env.VARIANTS[rules])[:300]
+    if len(labels) == 300:
+        known = labels == rusol_env.Verdict.WINNABLE
+        assert summary["winnable"] == known.sum()
+        assert summary["wins_of_winnable"] == (result.won & known).sum() / known.sum()
+    else:  # a new rule set, for which no labels were made
+        assert summary["winnable"] is summary["wins_of_winnable"] is None
     assert summary["games_per_second"] == pytest.approx(300 / summary["seconds"])
     for won, score, steps, truncated in zip(
         *(rows[key] for key in ("won", "score", "steps", "truncated")), strict=True
