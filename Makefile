@@ -47,7 +47,7 @@ results: $(VENV)/.dev
 ENTRIES := build/leaderboard
 leaderboard: $(VENV)/.dev
 	rm -rf $(ENTRIES)
-	set -e; for policy in random greedy ppo distilled planner; do for suite in first-1000 winnable-1000; do \
+	set -e; for policy in random greedy ppo distilled planner planner+; do for suite in first-1000 winnable-1000; do \
 		$(BIN)/rusol evaluate --policy $$policy --suite $$suite --out $(ENTRIES); done; done
 	set -e; for policy in random greedy ppo; do \
 		$(BIN)/rusol evaluate --policy $$policy --rules relaxed --deals 1000 --out $(ENTRIES); done

@@ -211,9 +211,6 @@ def filled(text: str) -> str:
             "wins": wins_table(),
             "pace": pace_table(),
             "results": results_table(),
-            "training": training_table(),
-            "solver": solver_table(),
-            "speed": speed_table(),
         },
     )
 

@@ -320,7 +320,7 @@ def test_a_tampered_result_is_refused_in_one_sentence(
         (["add", "nowhere", "--by", "me"], "there is no nowhere: name the folder that `rusol evaluate --out` wrote"),
         (["add", "EMPTY", "--by", "me"], "there is no result in"),
         (["add", "RESULTS"], "Missing option '--by'"),
-        (["add", "RESULTS", "--by", ""], "the 'by' of an entry is 60 letters"),
+        (["add", "RESULTS", "--by", ""], "the word after --by is empty"),
         (["add", "RESULTS", "--by", "a  b"], "single blanks"),
         (["add", "RESULTS", "--by", "<script>"], "and not '<script>'"),
         (["add", "RESULTS", "--by", "me", "--name", "x" * 61], "the 'name' of an entry is 60 letters"),
