@@ -209,7 +209,8 @@ def test_the_picture_is_what_the_project_draws() -> None:
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    words = ["build", "--strict", "--quiet", "--site-dir", str(folder)]
+    # Not --quiet: it keeps warnings from --strict.
+    words = ["build", "--strict", "--site-dir", str(folder)]
     done = subprocess.run(
         [sys.executable, "-m", "mkdocs", *words], cwd=ROOT, capture_output=True, text=True, check=False
     )
