@@ -17,7 +17,7 @@ import rusol_env
 # The parameters of each notebook, as small as makes sense.
 SMALL: dict[str, dict[str, int]] = {
     "1-tour": {},
-    "2-train-a-first-agent": {"ROUNDS": 1, "STEPS": 256, "GAMES": 16, "DEALS": 10, "CURVE_DEALS": 5},
+    "2-train-a-first-agent": {"ROUNDS": 1, "STEPS": 256, "GAMES": 4, "CURVE_DEALS": 2, "DEALS": 5},
     "3-classic-against-relaxed": {"DEALS": 10},
     "4-look-at-a-lost-game": {"DEALS": 20},
 }
