@@ -50,7 +50,7 @@ def execute(notebook: Any) -> None:
     """
     NotebookClient(
         notebook,
-        timeout=600,
+        timeout=1800,
         kernel_name="python3",
         record_timing=False,
         resources={"metadata": {"path": str(FOLDER)}},
