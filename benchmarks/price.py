@@ -51,8 +51,8 @@ def told_cards(deal: Arrangement, place: int, known: int) -> NDArray[np.int8]:
     """
     table = np.full((NUM_COLUMNS, NUM_CARDS), EMPTY, np.int8)
     down = [(column, k) for column, count in enumerate(deal.face_down) for k in range(count)]
-    for j in np.random.default_rng([ORDER_SEED, place]).permutation(len(down))[:known]:
-        column, k = down[j]
+    order: list[int] = np.random.default_rng([ORDER_SEED, place]).permutation(len(down)).tolist()
+    for column, k in (down[j] for j in order[:known]):
         table[column, k] = deal.columns[column][k]
     return table
 
@@ -96,7 +96,15 @@ class ToldPlanner(PlannerPolicy):
 
     name = "told-planner"
 
-    def __init__(self, deals: Sequence[Arrangement], known: int, seed: int = 0, *, samples: int = SAMPLES) -> None:
+    def __init__(
+        self,
+        deals: Sequence[Arrangement],
+        known: int,
+        seed: int = 0,
+        *,
+        samples: int = SAMPLES,
+        threads: int = 1,
+    ) -> None:
         self.known = check_whole("known", known, 0)
         self._told_of: dict[bytes, NDArray[np.int8]] = {}
         row = new_rows(1, CLASSIC)[0]
@@ -110,7 +118,7 @@ class ToldPlanner(PlannerPolicy):
         self._told: dict[int, NDArray[np.int8]] = {}
         # Compile now, so that no time measured has it in it.
         put_told(new_memory(CLASSIC), np.full((NUM_COLUMNS, NUM_CARDS), EMPTY, np.int8))
-        super().__init__(seed, CLASSIC, samples=samples)
+        super().__init__(seed, CLASSIC, samples=samples, threads=threads)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -155,13 +163,13 @@ def figures(result: Evaluation, blind: Evaluation | None, known: int, seconds: f
     return row
 
 
-def measure(count: int) -> dict[str, Any]:
+def measure(count: int, threads: int) -> dict[str, Any]:
     deals = suite(f"winnable-{count}", CLASSIC)
     arrangements = [deal_arrangement(number) for number in deals]
     rows: list[dict[str, Any]] = []
     blind: Evaluation | None = None
     for known in KNOWN:
-        player = ToldPlanner(arrangements, known)
+        player = ToldPlanner(arrangements, known, threads=threads)
         began = time.process_time()
         result = evaluate(player, CLASSIC, deals)
         seconds = time.process_time() - began
@@ -209,6 +217,7 @@ def picture(document: dict[str, Any]) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description="The price of not seeing.")
     parser.add_argument("--deals", type=int, default=DEALS, help="how many deals; fewer than all go to build/price")
+    parser.add_argument("--threads", type=int, default=1, help="how many share the games; the wins do not depend on it")
     parser.add_argument("--draw", action="store_true", help="only make the figure again")
     options = parser.parse_args()
     result, target = RESULT, PICTURE
@@ -216,7 +225,7 @@ def main() -> None:
         result, target = TRIES / RESULT.name, TRIES / PICTURE.name
         TRIES.mkdir(parents=True, exist_ok=True)
     if not options.draw:
-        write_whole(result, (json.dumps(measure(options.deals), indent=2) + "\n").encode())
+        write_whole(result, (json.dumps(measure(options.deals, options.threads), indent=2) + "\n").encode())
     write_whole(target, picture(json.loads(result.read_text(encoding="utf-8"))))
 
 
