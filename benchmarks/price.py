@@ -201,11 +201,13 @@ def picture(document: dict[str, Any]) -> bytes:
         axes = figure.subplots()
         axes.fill_between(known, ends[:, 0], ends[:, 1], color=COLOURS["classic"], alpha=0.2, linewidth=0)
         axes.plot(known, share, color=COLOURS["classic"], marker="o", clip_on=False)
-        for x, y in zip(known, share, strict=True):
-            axes.annotate(f"{y:.1f}", (x, y), (4, -14), textcoords="offset points", annotation_clip=False)
+        for k, point in enumerate(zip(known, share, strict=True)):
+            # Under the line and over it in turn: the first of them lie close together.
+            offset = (0, 8 if k % 2 else -16)
+            axes.annotate(f"{point[1]:.1f}", point, offset, textcoords="offset points", ha="center")
         axes.set(
             xticks=known,
-            xlim=(-0.3, known[-1] + 0.9),
+            xlim=(-0.7, known[-1] + 0.7),
             ylim=(None, 100),
             xlabel=f"face-down cards that the planner is told, of {document['face_down']}",
             ylabel=f"wins of {document['suite']}, %",
