@@ -21,7 +21,7 @@ import numpy as np
 from difficulty import COLOURS, Figure, mpl, svg
 from numpy.typing import NDArray
 
-from rusol_env import Arrangement, Evaluation, PlannerPolicy, deal_arrangement, evaluate, suite
+from rusol_env import Arrangement, Evaluation, PlannerPolicy, Suite, deal_arrangement, evaluate, suite
 from rusol_env._jit import int64, kernel
 from rusol_env.cards import NUM_CARDS
 from rusol_env.compare import paired_interval
@@ -163,8 +163,7 @@ def figures(result: Evaluation, blind: Evaluation | None, known: int, seconds: f
     return row
 
 
-def measure(count: int, threads: int) -> dict[str, Any]:
-    deals = suite(f"winnable-{count}", CLASSIC)
+def measure(deals: Suite, threads: int) -> dict[str, Any]:
     arrangements = [deal_arrangement(number) for number in deals]
     rows: list[dict[str, Any]] = []
     blind: Evaluation | None = None
@@ -210,7 +209,7 @@ def picture(document: dict[str, Any]) -> bytes:
             xlim=(-0.7, known[-1] + 0.7),
             ylim=(None, 100),
             xlabel=f"face-down cards that the planner is told, of {document['face_down']}",
-            ylabel=f"wins of {document['suite']}, %",
+            ylabel=f"wins of {document['suite']}, % (pale: 95 % interval)",
         )
         axes.grid(alpha=0.3)
     return svg(figure)
@@ -222,12 +221,17 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="how many share the games; the wins do not depend on it")
     parser.add_argument("--draw", action="store_true", help="only make the figure again")
     options = parser.parse_args()
+    try:
+        deals = suite(f"winnable-{options.deals}", CLASSIC)
+        check_whole("threads", options.threads, 1)
+    except ValueError as error:
+        parser.error(str(error))
     result, target = RESULT, PICTURE
     if options.deals != DEALS:
         result, target = TRIES / RESULT.name, TRIES / PICTURE.name
         TRIES.mkdir(parents=True, exist_ok=True)
     if not options.draw:
-        write_whole(result, (json.dumps(measure(options.deals, options.threads), indent=2) + "\n").encode())
+        write_whole(result, (json.dumps(measure(deals, options.threads), indent=2) + "\n").encode())
     write_whole(target, picture(json.loads(result.read_text(encoding="utf-8"))))
 
 
