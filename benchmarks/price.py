@@ -201,15 +201,15 @@ def picture(document: dict[str, Any]) -> bytes:
         axes.fill_between(known, ends[:, 0], ends[:, 1], color=COLOURS["classic"], alpha=0.2, linewidth=0)
         axes.plot(known, share, color=COLOURS["classic"], marker="o", clip_on=False)
         for k, point in enumerate(zip(known, share, strict=True)):
-            # Under the line and over it in turn: the first of them lie close together.
-            offset = (0, 8 if k % 2 else -16)
+            # Over the line and under it in turn: the first of them lie close together.
+            offset = (0, -16 if k % 2 else 8)
             axes.annotate(f"{point[1]:.1f}", point, offset, textcoords="offset points", ha="center")
         axes.set(
             xticks=known,
             xlim=(-0.7, known[-1] + 0.7),
             ylim=(None, 100),
-            xlabel=f"face-down cards that the planner is told, of {document['face_down']}",
-            ylabel=f"wins of {document['suite']}, % (pale: 95 % interval)",
+            xlabel=f"face-down cards that the planner is told, of {document['face_down']} (pale: 95 % interval)",
+            ylabel=f"wins of {document['suite']}, %",
         )
         axes.grid(alpha=0.3)
     return svg(figure)
