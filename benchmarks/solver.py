@@ -1,7 +1,7 @@
 """The solver against the verdicts of an independent one, and its speed: `python benchmarks/solver.py` (five minutes).
 
 Each deal is solved by `Solver.solve` on one thread, the solution made short and played again included; medians are
-over the deals. (Solvitaire needs 4.2 ms a deal on the same 500 Classic deals, on such a machine, as we were told.)
+over the deals.
 """
 
 from __future__ import annotations

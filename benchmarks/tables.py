@@ -1,8 +1,8 @@
 """The tables of the README, from the files in benchmarks/results: `python benchmarks/tables.py` writes them in; and
 those of docs/leaderboard.md, from the games in leaderboard/; and those of docs/performance.md and docs/agents.md.
 
-`python benchmarks/tables.py --play` first plays the suites again, which takes about a quarter of an hour; names after
-it, as in ``--play ppo``, are the policies to play, all by default.
+`python benchmarks/tables.py --play` first plays the suites again, which takes more than an hour; words after it, as in
+``--play ppo planner-relaxed-first-100``, are the policies, or the result files, to play; all by default.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from ablation import NAMES as TRAINED_BY
 
-from rusol_env import Policy, evaluate
+from rusol_env import Evaluation, Policy, evaluate
 from rusol_env.compare import mcnemar
 from rusol_env.files import write_whole
 from rusol_env.leaderboard import load as load_board
@@ -28,20 +28,30 @@ DOCS = HERE.parent / "docs"
 LEADERBOARD = DOCS / "leaderboard.md"
 RESULTS = HERE / "results"
 BASELINE = "greedy"
-# policy, its options, rules, suite. The planner thinks for too long to play more of Relaxed and Yukon.
-RUNS: list[tuple[str, dict[str, int], str, str]] = [
+RIVAL = "planner"
+# policy, its options, rules, suite
+Run = tuple[str, dict[str, int], str, str]
+# The planner thinks for too long to play more of Relaxed and Yukon.
+RUNS: list[Run] = [
     ("random", {}, "classic", "first-10000"),
     (BASELINE, {}, "classic", "first-10000"),
     ("ppo", {}, "classic", "first-10000"),
     ("distilled", {}, "classic", "first-10000"),
-    ("planner", {"samples": 50}, "classic", "first-10000"),
+    (RIVAL, {"samples": 50}, "classic", "first-10000"),
+    ("planner+", {}, "classic", "first-10000"),
     ("random", {}, "relaxed", "first-10000"),
     (BASELINE, {}, "relaxed", "first-10000"),
     ("ppo", {}, "relaxed", "first-10000"),
-    ("planner", {"samples": 4}, "relaxed", "first-100"),
+    (RIVAL, {"samples": 4}, "relaxed", "first-100"),
     ("random", {}, "yukon", "first-10000"),
     (BASELINE, {}, "yukon", "first-10000"),
-    ("planner", {"samples": 8}, "yukon", "first-100"),
+    (RIVAL, {"samples": 8}, "yukon", "first-100"),
+]
+# The best of Classic on more of its winnable deals, each beside the rival: in docs/agents.md.
+BEST: list[Run] = [
+    ("distilled", {}, "classic", "winnable-10000"),
+    (RIVAL, {"samples": 50}, "classic", "winnable-10000"),
+    ("planner+", {}, "classic", "winnable-10000"),
 ]
 # What the README's first tables have: the runs of this suite, and these rows of the speed.
 IN_SHORT = "first-10000"
@@ -54,22 +64,49 @@ PACE = (
 )
 
 
-def play(names: list[str]) -> None:
-    """Write the summary of every run, or of those of the named policies, beside greedy on the same deals."""
+def title_of(run: Run) -> str:
+    """The name of a run's result, without its ending."""
+    name, _, rules, deals = run
+    return f"{name}-{rules}-{deals}"
+
+
+def play(words: list[str]) -> None:
+    """Write the summary of every run, or of those that the words name, beside others on the same deals."""
     RESULTS.mkdir(exist_ok=True)
-    for name, options, rules, deals in RUNS:
-        if names and name not in names:
+    runs = RUNS + BEST
+    known = {word for run in runs for word in (run[0], title_of(run))}
+    if strange := [word for word in words if word not in known]:
+        raise SystemExit(f"nothing here is called {', '.join(strange)}: name some of {', '.join(sorted(known))}")
+    played: dict[str, Evaluation] = {}
+
+    def found(run: Run) -> Evaluation:
+        name, options, rules, deals = run
+        title = title_of(run)
+        if title not in played:
+            policy: Policy = policy_named(name, rules=rules, **options)
+            played[title] = evaluate(policy, rules, deals, seed=0)
+        return played[title]
+
+    for run in runs:
+        name, _, rules, deals = run
+        if words and name not in words and title_of(run) not in words:
             continue
-        policy: Policy = policy_named(name, rules=rules, **options)
-        found = evaluate(policy, rules, deals, seed=0)
-        summary = found.summary()
-        if name != BASELINE:
-            greedy = evaluate(BASELINE, rules, deals, seed=0).won
-            only, only_greedy = int((found.won & ~greedy).sum()), int((greedy & ~found.won).sum())
-            summary["against_greedy"] = {"only": only, "only_greedy": only_greedy, "p": mcnemar(only, only_greedy)}
-        path = RESULTS / f"{name}-{rules}-{deals}.json"
+        summary = found(run).summary()
+        others: list[Run] = [(BASELINE, {}, rules, deals)]
+        if run in BEST:
+            others += [other for other in BEST if other[0] == RIVAL]
+        for other in others:
+            if other[0] != name:
+                summary[f"against_{other[0]}"] = paired(found(run), found(other))
+        path = RESULTS / f"{title_of(run)}.json"
         write_whole(path, (json.dumps(summary, indent=2) + "\n").encode())
         print(path.name, summary["win_rate"], flush=True)
+
+
+def paired(one: Evaluation, other: Evaluation) -> dict[str, Any]:
+    """The deals that only one of two policies won, and the p-value of McNemar's test."""
+    only, only_other = int((one.won & ~other.won).sum()), int((other.won & ~one.won).sum())
+    return {"only": only, "only_other": only_other, "p": mcnemar(only, only_other)}
 
 
 def load(name: str) -> dict[str, Any]:
@@ -85,22 +122,79 @@ def results_table() -> str:
     ]
     for name, options, rules, deals in RUNS:
         row = load(f"{name}-{rules}-{deals}.json")
-        title = " ".join([name, *(f"K = {value}" for value in options.values())])
         low, high = row["win_rate_ci95"]
         low_share, high_share = row["wins_of_winnable_ci95"]
         share = f"{row['wins_of_winnable']:.1%} of {row['winnable']:,} ({low_share:.1%} to {high_share:.1%})"
         pairs = "" if name == BASELINE else _pairs(**row["against_greedy"])
-        milliseconds = 1000 * row["seconds"] / (row["mean_steps"] * row["deals"])
         lines.append(
-            f"| {title} | {rules} | {row['deals']:,} | {row['wins']:,} ({row['win_rate']:.2%}) "
+            f"| {_title(name, options)} | {rules} | {row['deals']:,} | {row['wins']:,} ({row['win_rate']:.2%}) "
             f"| {low:.2%} to {high:.2%} | {share} | {pairs} "
-            f"| {row['mean_score']:.1f} ± {row['mean_score_se']:.1f} | {milliseconds:.2g} |"
+            f"| {row['mean_score']:.1f} ± {row['mean_score_se']:.1f} | {_ms_a_move(row):.2g} |"
         )
     return "\n".join(lines)
 
 
-def _pairs(only: int, only_greedy: int, p: float) -> str:
-    return f"{only:,} / {only_greedy:,} (p {'< 0.0001' if p < 1e-4 else f'= {p:.2g}'})"
+def _pairs(only: int, only_other: int, p: float) -> str:
+    return f"{only:,} / {only_other:,} (p {'< 0.0001' if p < 1e-4 else f'= {p:.2g}'})"
+
+
+def _title(name: str, options: dict[str, int]) -> str:
+    return " ".join([name, *(f"K = {value}" for value in options.values())])
+
+
+def _ms_a_move(row: dict[str, Any]) -> float:
+    return 1000 * row["seconds"] / (row["mean_steps"] * row["deals"])
+
+
+def best_table() -> str:
+    """The best policies of Classic on the winnable deals, each beside the planner on the same ones."""
+    lines = [
+        "| policy | deals | wins | 95 % interval | only it / only planner won | only it / only greedy won "
+        "| ms a move |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for run in BEST:
+        row = load(f"{title_of(run)}.json")
+        low, high = row["win_rate_ci95"]
+        against = _pairs(**row["against_planner"]) if "against_planner" in row else ""
+        lines.append(
+            f"| `{run[0]}`{_title('', run[1])} | {row['suite']} | {row['wins']:,} ({row['win_rate']:.2%}) "
+            f"| {low:.2%} to {high:.2%} | {against} | {_pairs(**row['against_greedy'])} | {_ms_a_move(row):.2g} |"
+        )
+    return "\n".join(lines)
+
+
+def labels_table() -> str:
+    """What more labels were worth, from benchmarks/distillation.py."""
+    lines = [
+        "| labels | positions | updates | hours | deals | wins | 95 % interval |",
+        "| ---: | ---: | ---: | ---: | --- | ---: | ---: |",
+    ]
+    for row in load("distillation.json")["rows"]:
+        lines.append(
+            f"| {row['labels']:,} | {row['steps']:,} | {row['updates']:,} | {row['seconds'] / 3600:.2g} "
+            f"| {row['suite']} | {row['win_rate']:.1%} | {row['win_rate_low']:.1%} to {row['win_rate_high']:.1%} |"
+        )
+    return "\n".join(lines)
+
+
+def price_table() -> str:
+    """What not seeing costs, from benchmarks/price.py."""
+    document = load("price.json")
+    lines = [
+        f"| cards told, of {document['face_down']} | wins of {document['suite']} | 95 % interval "
+        "| only told / only untold won | gain, percentage points (95 %) |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in document["rows"]:
+        low, high = row["win_rate_ci95"]
+        cells = [str(row["known"]), f"{row['wins']:,} ({row['win_rate']:.1%})", f"{low:.1%} to {high:.1%}", "", ""]
+        if "gain" in row:
+            least, most = row["gain_ci95"]
+            cells[3] = f"{row['only_told']} / {row['only_untold']}"
+            cells[4] = f"{100 * row['gain']:+.1f} ({100 * least:+.1f} to {100 * most:+.1f})"
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def wins_table() -> str:
@@ -220,9 +314,10 @@ def performance(text: str) -> str:
     return with_tables(text, {"speed": speed_table(), "solver": solver_table()})
 
 
-def training(text: str) -> str:
-    """The page docs/agents.md with its table made anew."""
-    return with_tables(text, {"training": training_table()})
+def agents(text: str) -> str:
+    """The page docs/agents.md with its tables made anew."""
+    tables = {"training": training_table(), "labels": labels_table(), "best": best_table(), "price": price_table()}
+    return with_tables(text, tables)
 
 
 def with_tables(text: str, tables: dict[str, str]) -> str:
@@ -241,5 +336,5 @@ if __name__ == "__main__":
     write_whole(README, filled(README.read_text(encoding="utf-8")).encode())
     page = with_tables(LEADERBOARD.read_text(encoding="utf-8"), {"leaderboard": leaderboard_tables()})
     write_whole(LEADERBOARD, page.encode())
-    for path, tables_in in ((DOCS / "performance.md", performance), (DOCS / "agents.md", training)):
+    for path, tables_in in ((DOCS / "performance.md", performance), (DOCS / "agents.md", agents)):
         write_whole(path, tables_in(path.read_text(encoding="utf-8")).encode())

@@ -4,7 +4,7 @@ The proof is the *delete relaxation* of AI planning (B. Bonet & H. Geffner, "Pla
 Artificial Intelligence 129, 2001), fitted to the game. A move opens something (the card it uncovers) and shuts
 something (the card it covers, the column that both lie in from now on). Here a move only opens: sets of cards
 grow until nothing is added, and every real game stays inside them. A position whose sets do not reach the won
-game is lost. That takes a microsecond, and settles 95 % of the Classic deals that cannot be won.
+game is lost. That takes a microsecond, and settles most Classic deals that cannot be won.
 
 A *state* of the relaxation is an int64 array (NUM_WORDS,) of sets of cards (bit ``card``) and flags:
 """

@@ -189,9 +189,9 @@ def test_the_environments_spaces_are_those_of_the_page() -> None:
 
 
 def test_tables_are_those_of_the_result_files() -> None:
-    from tables import performance, training
+    from tables import agents, performance
 
-    for page, filled in (("performance.md", performance), ("agents.md", training)):
+    for page, filled in (("performance.md", performance), ("agents.md", agents)):
         assert filled(text_of(page)) == text_of(page), "run: python benchmarks/tables.py"
 
 
