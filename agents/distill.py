@@ -4,7 +4,7 @@ The planner asks the solver about many ways in which the face-down cards may lie
 learns the answer: it plays training deals, the solver says of each legal move whether the deal can still be won after
 it, as it truly lies and as it may lie (`rusol_env.lessons`), and the network learns to put its weight on the moves that
 keep it so most often. What it sees is what lies face up, so it learns each move's chance. It then plays further deals
-by what it has learnt, and so on.
+by what it has learnt, and so on. It is taught all suits, and all columns, alike.
 
 A run is a folder: ``config.yaml`` (resolved), ``run.json``, ``lessons/ROUND.npz``, ``evaluation.csv``, ``curve.png``,
 ``last.pt`` from which an interrupted run goes on, and the network after each round as ``policy.safetensors``.
@@ -131,6 +131,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         torch.manual_seed(config.seed)  # pyright: ignore[reportUnknownMemberType]
         space = observation_space(Observation.CARDS, False)
         network = StructuredNetwork(space, width=config.width, layers=config.layers, hidden=config.hidden)
+        network.make_alike()
         optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
         rows: list[dict[str, Any]] = []
         if resume:
@@ -173,6 +174,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                 )
                 optimizer.zero_grad()
                 loss.backward()  # pyright: ignore[reportUnknownMemberType]
+                network.make_alike(gradients=True)
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
                 optimizer.step()  # pyright: ignore[reportUnknownMemberType]
                 losses.append(loss.item())

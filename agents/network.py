@@ -18,7 +18,7 @@ from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.engine import NUM_ACTIONS
 from rusol_env.files import write_whole
 from rusol_env.network import FORMAT, MLP, NUM_MIXED, STRUCTURED, Network
-from rusol_env.observe import NUM_FEATURES
+from rusol_env.observe import LEGAL, NUM_FEATURES
 from rusol_env.relations import (
     FOUNDATION_ROW,
     NO_CARD,
@@ -28,6 +28,7 @@ from rusol_env.relations import (
     NUM_SPECIALS,
     inputs,
 )
+from rusol_env.rules import NUM_COLUMNS
 from rusol_env.sb3 import observation_of
 
 
@@ -132,6 +133,25 @@ class StructuredNetwork(BaseFeaturesExtractor):
         self.worth = nn.Linear(hidden, 1)
         with torch.no_grad():
             self.worth.weight.mul_(0.1)
+
+    def make_alike(self, *, gradients: bool = False) -> None:
+        """Treat all suits, and all columns, alike: give the weights that tell them apart their mean over them.
+
+        The game is the same when suits change places (in Yukon, those of a colour), or columns. A network that begins
+        so, and learns from gradients of which the same is done, stays so, and learns of all from each.
+
+        Args:
+            gradients: do it to the gradients, which must be there, and not to the weights.
+        """
+        with torch.no_grad():
+            card, encode = (p.grad if gradients else p for p in (self.card, self.encode.weight))
+            assert card is not None
+            assert encode is not None
+            card.copy_(card.view(NUM_SUITS, NUM_RANKS, -1).mean(0).repeat(NUM_SUITS, 1))
+            # The columns of the observation: where a card lies, and where it may move.
+            for first in (0, LEGAL):
+                of_columns = encode[:, first : first + NUM_COLUMNS]
+                of_columns.copy_(of_columns.mean(1, keepdim=True).expand_as(of_columns))
 
     def weigh_moves(self, observations: Tensor) -> Moves:
         """What the M moves that are legal in N positions are worth."""
