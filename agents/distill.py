@@ -130,8 +130,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         write_whole(folder / "config.yaml", yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
         torch.manual_seed(config.seed)  # pyright: ignore[reportUnknownMemberType]
         space = observation_space(Observation.CARDS, False)
-        network = StructuredNetwork(space, width=config.width, layers=config.layers, hidden=config.hidden)
-        network.make_alike()
+        network = StructuredNetwork(space, config.width, config.layers, config.hidden, alike=True)
         optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
         rows: list[dict[str, Any]] = []
         if resume:
@@ -174,7 +173,6 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                 )
                 optimizer.zero_grad()
                 loss.backward()  # pyright: ignore[reportUnknownMemberType]
-                network.make_alike(gradients=True)
                 torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
                 optimizer.step()  # pyright: ignore[reportUnknownMemberType]
                 losses.append(loss.item())

@@ -110,13 +110,38 @@ def _take(rows: Tensor, specials: Tensor, near: _Near) -> Tensor:
     return taken.apply(rows, specials, *near)
 
 
+def _over_suits(card: Tensor) -> Tensor:
+    """The weights of each card, or their gradients, (52, width): in every suit their mean over the suits."""
+    return card.view(NUM_SUITS, NUM_RANKS, -1).mean(0).repeat(NUM_SUITS, 1)
+
+
+def _over_columns(encode: Tensor) -> Tensor:
+    """What a row is encoded by, or its gradient: in every column of the tableau the mean over the columns."""
+    even = encode.clone()
+    # Where a card lies, and where it may move.
+    for first in (0, LEGAL):
+        even[:, first : first + NUM_COLUMNS] = encode[:, first : first + NUM_COLUMNS].mean(1, keepdim=True)
+    return even
+
+
 class StructuredNetwork(BaseFeaturesExtractor):
     """A row for each card, mixed with the rows it has to do with; the legal moves weighed by the rows they concern.
 
-    Its output, (N, 416 + width), is what each action is worth (0 where it is illegal) and a summary of the position.
+    Its output, (N, 416 + hidden), is what each action is worth (0 where it is illegal) and a summary of the position.
+
+    A game is the same when suits change places (in Yukon, those of a colour), or columns. A network that is `alike`
+    begins with weights that tell neither apart, and since their gradients are made even too, so it stays: what it
+    learns of one suit or column it has learnt of all.
     """
 
-    def __init__(self, observation_space: gymnasium.Space[Any], width: int = 32, layers: int = 1, hidden: int = 64):
+    def __init__(
+        self,
+        observation_space: gymnasium.Space[Any],
+        width: int = 32,
+        layers: int = 1,
+        hidden: int = 64,
+        alike: bool = False,
+    ):
         if min(width, hidden) < 1 or layers < 0:
             raise ValueError(
                 f"width {width}, layers {layers}, hidden {hidden}: layers may be 0, the others must be 1 up"
@@ -133,25 +158,12 @@ class StructuredNetwork(BaseFeaturesExtractor):
         self.worth = nn.Linear(hidden, 1)
         with torch.no_grad():
             self.worth.weight.mul_(0.1)
-
-    def make_alike(self, *, gradients: bool = False) -> None:
-        """Treat all suits, and all columns, alike: give the weights that tell them apart their mean over them.
-
-        The game is the same when suits change places (in Yukon, those of a colour), or columns. A network that begins
-        so, and learns from gradients of which the same is done, stays so, and learns of all from each.
-
-        Args:
-            gradients: do it to the gradients, which must be there, and not to the weights.
-        """
-        with torch.no_grad():
-            card, encode = (p.grad if gradients else p for p in (self.card, self.encode.weight))
-            assert card is not None
-            assert encode is not None
-            card.copy_(card.view(NUM_SUITS, NUM_RANKS, -1).mean(0).repeat(NUM_SUITS, 1))
-            # The columns of the observation: where a card lies, and where it may move.
-            for first in (0, LEGAL):
-                of_columns = encode[:, first : first + NUM_COLUMNS]
-                of_columns.copy_(of_columns.mean(1, keepdim=True).expand_as(of_columns))
+            if alike:
+                self.card.copy_(_over_suits(self.card))
+                self.encode.weight.copy_(_over_columns(self.encode.weight))
+        if alike:
+            self.card.register_hook(_over_suits)  # pyright: ignore[reportUnknownMemberType]
+            self.encode.weight.register_hook(_over_columns)  # pyright: ignore[reportUnknownMemberType]
 
     def weigh_moves(self, observations: Tensor) -> Moves:
         """What the M moves that are legal in N positions are worth."""

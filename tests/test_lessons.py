@@ -217,8 +217,27 @@ def tiny(**changes: Any) -> Any:
     return Distillation(**sizes)
 
 
+def treats_suits_and_columns_alike(network: Network, lessons: Lessons) -> None:
+    """The same position with other suits, and its columns elsewhere: the same moves are worth the same."""
+    suits, columns = [2, 0, 3, 1], [3, 0, 6, 1, 5, 2, 4]
+
+    def exchanged(rows: Any) -> Any:
+        """Rows (N, 52, K) with the suits at other places."""
+        return rows.reshape(len(rows), 4, 13, -1)[:, suits].reshape(len(rows), 52, -1)
+
+    cards, _ = lessons.show(np.arange(50))
+    other = exchanged(cards)
+    for first in (0, 16):
+        other[:, :, first : first + 7] = other[:, :, first : first + 7][:, :, columns]
+    wanted = exchanged(network.logits(cards).reshape(50, 52, 8))
+    wanted[:, :, :7] = wanted[:, :, :7][:, :, columns]
+    found = network.logits(other)
+    assert np.abs(found).max() > 0.1
+    np.testing.assert_allclose(found, wanted.reshape(50, 416), rtol=1e-4, atol=1e-4)
+
+
 def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lessons: Lessons, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
     from agents import distill
@@ -247,6 +266,7 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
     seen = rusol_env.RussianSolitaireEnv().reset(seed=1)[0][None]
     whole, cut = (Network.load(tmp_path / name / "policy.safetensors") for name in ("whole", "cut"))
     np.testing.assert_array_equal(whole.logits(seen), cut.logits(seen))
+    treats_suits_and_columns_alike(whole, lessons)
     with pytest.raises(ValueError, match="has seed 0, not 1: nothing may change"):
         distill.distil(tiny(seed=1), tmp_path / "cut", resume=True)
     with pytest.raises(ValueError, match="holds a run already"):
