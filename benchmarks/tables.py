@@ -1,5 +1,5 @@
 """The tables of the README, from the files in benchmarks/results: `python benchmarks/tables.py` writes them in; and
-those of docs/leaderboard.md, from the games in leaderboard/; and those of docs/performance.md and docs/agents.md.
+those of docs/leaderboard.md, from the games in leaderboard/; and those of other pages of docs/.
 
 `python benchmarks/tables.py --play` first plays the suites again, which takes more than an hour; words after it, as in
 ``--play ppo planner-relaxed-first-100``, are the policies, or the result files, to play; all by default.
@@ -47,7 +47,7 @@ RUNS: list[Run] = [
     (BASELINE, {}, "yukon", "first-10000"),
     (RIVAL, {"samples": 8}, "yukon", "first-100"),
 ]
-# The best of Classic on more of its winnable deals, each beside the rival: in docs/agents.md.
+# The best of Classic on more of its winnable deals, each beside the rival: in docs/distillation.md.
 BEST: list[Run] = [
     ("distilled", {}, "classic", "winnable-10000"),
     (RIVAL, {"samples": 50}, "classic", "winnable-10000"),
@@ -314,10 +314,18 @@ def performance(text: str) -> str:
     return with_tables(text, {"speed": speed_table(), "solver": solver_table()})
 
 
-def agents(text: str) -> str:
-    """The page docs/agents.md with its tables made anew."""
-    tables = {"training": training_table(), "labels": labels_table(), "best": best_table(), "price": price_table()}
-    return with_tables(text, tables)
+def training(text: str) -> str:
+    """The page docs/agents.md with its table made anew."""
+    return with_tables(text, {"training": training_table()})
+
+
+def distillation(text: str) -> str:
+    """The page docs/distillation.md with its tables made anew."""
+    return with_tables(text, {"labels": labels_table(), "best": best_table(), "price": price_table()})
+
+
+# The pages of docs/ whose tables are made from the results, and what makes them.
+PAGES = {"performance.md": performance, "agents.md": training, "distillation.md": distillation}
 
 
 def with_tables(text: str, tables: dict[str, str]) -> str:
@@ -336,5 +344,6 @@ if __name__ == "__main__":
     write_whole(README, filled(README.read_text(encoding="utf-8")).encode())
     page = with_tables(LEADERBOARD.read_text(encoding="utf-8"), {"leaderboard": leaderboard_tables()})
     write_whole(LEADERBOARD, page.encode())
-    for path, tables_in in ((DOCS / "performance.md", performance), (DOCS / "agents.md", agents)):
-        write_whole(path, tables_in(path.read_text(encoding="utf-8")).encode())
+    for title, with_its_tables in PAGES.items():
+        path = DOCS / title
+        write_whole(path, with_its_tables(path.read_text(encoding="utf-8")).encode())
