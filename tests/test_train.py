@@ -361,13 +361,17 @@ def small_structured(*changes: str) -> Config:
 def test_a_run_starts_from_the_weights_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["agents/train.py", "configs/ppo-relaxed.yaml"])
     first, second = tmp_path / "first" / "policy.safetensors", tmp_path / "second" / "policy.safetensors"
-    train(small_structured(), first.parent)
+    train(small_structured("policy_kwargs.features_extractor_kwargs.alike=true"), first.parent)
     began = small_structured(f"start={first}", "hyperparameters.learning_rate=0", "seed=9")
     train(began, second.parent)
     read = [Network.load(path).arrays for path in (first, second)]
     assert read[0].keys() == read[1].keys()
     for name, array in read[0].items():
         np.testing.assert_array_equal(array, read[1][name])
+    # Trained, and still alike: suits, and columns.
+    suits, columns = read[0]["card"].reshape(4, 13, 8), read[0]["encode.weight"][:, :7]
+    assert (suits == suits[0]).all()
+    assert (columns == columns[:, :1]).all()
     assert publish(second.parent, tmp_path, "first-5").name == "ppo"
     assert publish(second.parent, tmp_path, "first-5", name="distilled").name == "distilled"
     wider = small_structured(f"start={first}", "policy_kwargs.features_extractor_kwargs.width=16")
