@@ -20,7 +20,7 @@ import typer
 
 from agents.config import read_config, read_values
 from agents.distill import read_distillation
-from agents.runs import read_rows, read_sessions, run
+from agents.runs import command_of, read_rows, read_sessions, run
 from rusol_env.evaluate import evaluate
 from rusol_env.files import write_whole
 from rusol_env.model_card import ModelCard
@@ -62,12 +62,13 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE, n
     weights = checkpoints / f"{name}-{config.rules}{NETWORK}"
     checkpoints.mkdir(parents=True, exist_ok=True)
     first, last = sessions[0], sessions[-1]
+    command = command_of(first)
     card = ModelCard.of(
         path,
         name=name,
         rules=config.rules,
-        config=next((word for word in shlex.split(first["command"]) if word.endswith((".yaml", ".yml"))), ""),
-        command=f"python {first['command']}",
+        config=next((word for word in command if word.endswith((".yaml", ".yml"))), ""),
+        command=shlex.join(command),
         steps=evaluations[-1]["steps"],
         hours=round(evaluations[-1]["seconds"] / 3600, 2),
         seed=config.seed,

@@ -134,6 +134,15 @@ def read_sessions(folder: Path) -> list[dict[str, Any]]:
     return cast(list[dict[str, Any]], sessions)
 
 
+def command_of(session: dict[str, Any]) -> list[str]:
+    """The words of the command that a session ran, without the folder that it wrote to."""
+    words = shlex.split(session["command"])
+    while "--out" in words:
+        at = words.index("--out")
+        del words[at : at + 2]
+    return ["python", *(word for word in words if not word.startswith("--out="))]
+
+
 def note_session(folder: Path, seed: int, steps: int) -> None:
     """Add to ``run.json`` what is about to run: a run that goes on may do so with other versions."""
     path = folder / "run.json"

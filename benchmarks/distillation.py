@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from agents.distill import read_distillation
-from agents.runs import read_rows, read_sessions
+from agents.runs import command_of, read_rows, read_sessions
 from rusol_env.files import write_whole
 
 HERE = Path(__file__).parent
@@ -48,7 +49,7 @@ def read(folder: Path) -> dict[str, Any]:
         "rounds": config.rounds,
         "updates": config.rounds * config.updates,
         "completions": config.completions,
-        "command": session["command"],
+        "command": shlex.join(command_of(session)),
         "revision": session["git"],
     }
 

@@ -139,10 +139,11 @@ def test_a_finished_run_is_published_with_a_card_whose_figures_its_command_gives
     tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, shelf = tmp_path / "run", tmp_path / "checkpoints"
-    monkeypatch.setattr(sys, "argv", ["agents/train.py", str(tiny)])
+    monkeypatch.setattr(sys, "argv", ["agents/train.py", str(tiny), "--out", str(folder), "seed=0"])
     train(read_config(tiny), folder)
     card = publish(folder, checkpoints=shelf, deals="first-50")
     assert ModelCard.load(shelf / "ppo-relaxed.json") == card
+    assert card.command == f"python agents/train.py {tiny} seed=0"
     assert (card.config, card.steps, [steps for steps, _ in card.curve]) == (
         str(tiny),
         4096,
