@@ -136,7 +136,8 @@ def moves(page: Page, number: int) -> None:
 
 
 def settle(page: Page) -> None:
-    """Until no card is on its way."""
+    """Until the board is drawn for the size of the window (in the frame after next), and no card is on its way."""
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
     until(page, "document.getAnimations().length", 0)
 
 
@@ -452,6 +453,7 @@ def test_a_hint_lights_up(page: Page) -> None:
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (820, 1100), (390, 780), (1024, 420)])
 def test_everything_is_on_the_screen(page: Page, server: Server, width: int, height: int) -> None:
     page.set_viewport_size({"width": width, "height": height})
+    until(page, "innerWidth", width)
     settle(page)
     board = page.locator("#board").bounding_box()
     assert board is not None
