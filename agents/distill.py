@@ -16,8 +16,11 @@ import io
 import math
 import sys
 import time
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
+from threading import Event
 from typing import Annotated, Any, Final
 
 if not __package__:
@@ -47,9 +50,9 @@ from rusol_env.deals import suite
 from rusol_env.evaluate import evaluate
 from rusol_env.files import only_user, write_whole
 from rusol_env.lessons import MOST_COMPLETIONS, Lessons, teach
-from rusol_env.network import NetworkPolicy
+from rusol_env.network import Network, NetworkPolicy
 from rusol_env.observe import Observation, observation_space
-from rusol_env.policies import GreedyPolicy, Policy
+from rusol_env.policies import GreedyPolicy
 from rusol_env.rules import rules_named
 
 _SPREAD: Final = 1_000_003
@@ -61,7 +64,7 @@ class Distillation(Strict):
     rules: str = "classic"
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     rounds: Count
-    """In the first, greedy plays; in the others the network."""
+    """In the first two, greedy plays; in the others the network, as it is after the round before the last."""
     states: Count
     """Positions that are played through in each round."""
     completions: Annotated[int, Field(ge=0, le=MOST_COMPLETIONS)] = 40
@@ -69,6 +72,7 @@ class Distillation(Strict):
     explore: Annotated[float, Field(ge=0, le=1)] = 0.1
     """How often a random move is played."""
     threads: Annotated[Count, Field(le=MOST_THREADS)] = 1
+    """That learn, and as many beside them that make the lessons of the next round."""
     width: Count = 32
     layers: Annotated[int, Field(ge=0)] = 1
     hidden: Count = 64
@@ -102,6 +106,46 @@ def loss_of(network: StructuredNetwork, lessons: Lessons, which: Any, surprise: 
     return -(surprise * (good + 1e-6).log() + (1 - surprise) * good).mean()
 
 
+class _Teacher:
+    """Has lessons made in a thread of its own, while the network learns from those that there are."""
+
+    def __init__(self, config: Distillation, paths: list[Path]) -> None:
+        self._config, self._paths = config, paths
+        self._pool = ThreadPoolExecutor(1)
+        self._stopped = Event()
+
+    def teach(self, at: int, network: Network | None) -> Future[Lessons]:
+        """Begin with the lessons of round `at`, written to its path: the network plays, or greedy."""
+        config, seed = self._config, self._config.seed * _SPREAD + at
+
+        def lessons() -> Lessons:
+            shard = teach(
+                GreedyPolicy(seed) if network is None else NetworkPolicy(network),
+                config.rules,
+                seed,
+                config.states,
+                completions=config.completions,
+                explore=config.explore,
+                threads=config.threads,
+                progress=self._heed,
+            )
+            shard.save(self._paths[at])
+            return shard
+
+        return self._pool.submit(lessons)
+
+    def _heed(self, _: int) -> None:
+        if self._stopped.is_set():
+            raise CancelledError
+
+    def __enter__(self) -> _Teacher:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._pool.shutdown()
+
+
 def distil(config: Distillation, folder: Path, *, resume: bool = False) -> NetworkPolicy:
     """Run all rounds in a folder.
 
@@ -116,7 +160,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
     """
     torch.set_num_threads(config.threads)
     keep_memory()
-    with only_user(folder, "--out"), progress_bar() as bar:
+    with only_user(folder, "--out"), progress_bar() as bar, ExitStack() as stack:
         begun = (folder / "config.yaml").exists()
         if resume != begun:
             raise ValueError(
@@ -136,32 +180,24 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         if resume:
             rows = _load(folder, network, optimizer)
         note_session(folder, config.seed, len(rows))
-        paths = [folder / "lessons" / f"{at}.npz" for at in range(len(rows))]
-        for path in paths:
+        paths = [folder / "lessons" / f"{at}.npz" for at in range(config.rounds)]
+        # A whole round has left the lessons of the next one too.
+        there = paths[: len(rows) + 1] if rows else []
+        for path in there:
             if not path.exists():
                 raise ValueError(f"{path} is missing: put it back, or start anew without {folder}")
-        shards = [Lessons.load(path) for path in paths]
+        shards = [Lessons.load(path) for path in there]
         (folder / "lessons").mkdir(exist_ok=True)
         policy_path = folder / "policy.safetensors"
         task = bar.add_task(folder.name, total=config.rounds * config.updates, now="")
+        teacher = stack.enter_context(_Teacher(config, paths))
+        began = time.perf_counter()
+        if not rows:
+            shards.append(teacher.teach(0, None).result())
         for at in range(len(rows), config.rounds):
-            began = time.perf_counter()
-            seed = config.seed * _SPREAD + at
-            # Not the file: a run that was stopped may have left that of a round which is not in the checkpoint.
-            player: Policy = NetworkPolicy(as_network(network)) if at else GreedyPolicy(seed)
-            shard = teach(
-                player,
-                config.rules,
-                seed,
-                config.states,
-                completions=config.completions,
-                explore=config.explore,
-                threads=config.threads,
-            )
-            shard.save(folder / "lessons" / f"{at}.npz")
-            taught = time.perf_counter()
-            shards.append(shard)
             lessons = Lessons.joined(shards)
+            # Of the first two rounds greedy plays the games: the network has learnt nothing yet.
+            taught = teacher.teach(at + 1, as_network(network) if at else None) if at + 1 < config.rounds else None
             chance = np.random.default_rng([config.seed, at])
             losses: list[float] = []
             for k in range(config.updates):
@@ -177,7 +213,8 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                 optimizer.step()  # pyright: ignore[reportUnknownMemberType]
                 losses.append(loss.item())
                 bar.update(task, completed=at * config.updates + k + 1, now=f"round {at + 1}, loss {loss.item():.4f}")
-            fitted = time.perf_counter()
+            if taught is not None:
+                shards.append(taught.result())
             told = {"rules": config.rules, "labels": str(lessons.asked), "seed": str(config.seed)}
             export_network(network, policy_path, told)
             policy = NetworkPolicy.load(policy_path)
@@ -190,17 +227,16 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                     "lessons": len(lessons.ends),
                     "loss": float(np.mean(losses[-200:])),
                     **found,
-                    "seconds": (rows[-1]["seconds"] if rows else 0.0) + fitted - began,
-                    "seconds_teaching": taught - began,
+                    "seconds": (rows[-1]["seconds"] if rows else 0.0) + time.perf_counter() - began,
                 }
             )
+            began = time.perf_counter()
             _save(folder, network, optimizer, rows)
             print(
                 f"round {at + 1}: {lessons.states:,} positions, {len(lessons.ends):,} lessons, "
                 f"loss {rows[-1]['loss']:.4f}, "
                 f"{found['win_rate']:.1%} of {found['suite']} won "
-                f"({found['win_rate_low']:.1%} to {found['win_rate_high']:.1%}), "
-                f"{taught - began:.0f} s taught, {fitted - taught:.0f} s learnt",
+                f"({found['win_rate_low']:.1%} to {found['win_rate_high']:.1%}), {rows[-1]['seconds']:.0f} s",
                 flush=True,
             )
         return NetworkPolicy.load(policy_path)

@@ -18,7 +18,7 @@ from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.engine import NUM_ACTIONS
 from rusol_env.files import write_whole
 from rusol_env.network import FORMAT, MLP, NUM_MIXED, STRUCTURED, Network
-from rusol_env.observe import LEGAL, NUM_FEATURES
+from rusol_env.observe import LEGAL, NUM_FEATURES, PLACE
 from rusol_env.relations import (
     FOUNDATION_ROW,
     NO_CARD,
@@ -110,6 +110,14 @@ def _take(rows: Tensor, specials: Tensor, near: _Near) -> Tensor:
     return taken.apply(rows, specials, *near)
 
 
+def _column_means(observations: Tensor) -> list[Tensor]:
+    """What takes the means of the cards that lie below each card in its column, and on top of it: float32 (N, 52, 52)."""
+    columns, places = observations[:, :, :NUM_COLUMNS], observations[:, :, PLACE]
+    together = columns @ columns.transpose(1, 2)
+    below = together * (places[:, None, :] < places[:, :, None])
+    return [which / which.sum(2, keepdim=True).clamp(min=1) for which in (below, below.transpose(1, 2))]
+
+
 def _over_suits(card: Tensor) -> Tensor:
     """The weights of each card, or their gradients, (52, width): in every suit their mean over the suits."""
     return card.view(NUM_SUITS, NUM_RANKS, -1).mean(0).repeat(NUM_SUITS, 1)
@@ -151,7 +159,7 @@ class StructuredNetwork(BaseFeaturesExtractor):
         self.encode = nn.Linear(NUM_FEATURES + NUM_RELATIONS, width)
         self.card = nn.Parameter(torch.randn(NUM_CARDS, width) * 0.1)
         self.special = nn.Parameter(torch.randn(NUM_SPECIALS, width) * 0.1)
-        # a row itself, its neighbours, the means of the next higher and lower rank, and of all cards
+        # a row itself, its neighbours, the means of the next ranks, of all, and of those below and on top in its column
         self.mix = nn.ModuleList(nn.Linear(NUM_MIXED * width, width) for _ in range(layers))
         self.summary = nn.Linear(2 * width, hidden)
         self.weigh = nn.Linear(NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, hidden)
@@ -173,8 +181,9 @@ class StructuredNetwork(BaseFeaturesExtractor):
         rows = torch.relu(self.encode(features) + self.card)
         if len(self.mix):
             near = [_Near.of(neighbours[:, :, k].reshape(-1), neighbours[:, :, 1 - k].reshape(-1)) for k in range(2)]
+            means = _column_means(observations)
             for mix in self.mix:
-                rows = rows + torch.relu(self._mixed(rows, cast(nn.Linear, mix), near))
+                rows = rows + torch.relu(self._mixed(rows, cast(nn.Linear, mix), near, means))
         summary = torch.relu(self.summary(torch.cat([rows.mean(1), rows.amax(1)], 1)))
         table = torch.cat([rows.reshape(-1, width), self.special])
         asked = torch.cat([table.index_select(0, concerned.view(-1)).view(len(moves), -1), moves], 1)
@@ -185,16 +194,21 @@ class StructuredNetwork(BaseFeaturesExtractor):
         worth = self.worth(torch.relu(nn.functional.linear(asked, weights) + most)).squeeze(1)
         return Moves(worth, games, actions, summary)
 
-    def _mixed(self, rows: Tensor, mix: nn.Linear, near: list[_Near]) -> Tensor:
-        """``mix`` of each row, its neighbours, and the means of the next ranks and of all cards, (N, 52, width).
+    def _mixed(self, rows: Tensor, mix: nn.Linear, near: list[_Near], means: list[Tensor]) -> Tensor:
+        """``mix`` of each row and of all it is mixed with, (N, 52, width).
 
         The weights are applied before rows are put beside each other, which moves an eighth of the numbers.
         """
         number, width, linear = len(rows), self.width, nn.functional.linear
         weights = mix.weight.view(width, NUM_MIXED, width).unbind(1)
-        own, *others = linear(rows, torch.cat(weights[:5])).view(number, NUM_SUITS, NUM_RANKS, 5, width).unbind(3)
+        own, *others = (
+            linear(rows, torch.cat([*weights[:5], *weights[8:]])).view(number, NUM_SUITS, NUM_RANKS, 7, width).unbind(3)
+        )
         specials = [linear(self.special, weight) for weight in weights[1:5]]
         below, above = (_take(others[k].reshape(-1, width), specials[k], near[k]) for k in range(2))
+        column = sum(
+            mean @ other.reshape(number, NUM_CARDS, width) for mean, other in zip(means, others[4:], strict=True)
+        )
         king, ace = specials[2][NO_CARD], specials[3][FOUNDATION_ROW]
         successor = torch.cat([others[2][:, :, 1:], king.expand(number, NUM_SUITS, 1, width)], 2)
         predecessor = torch.cat([ace.expand(number, NUM_SUITS, 1, width), others[3][:, :, :-1]], 2)
@@ -204,7 +218,7 @@ class StructuredNetwork(BaseFeaturesExtractor):
         of_all = linear(ranks.mean(1), weights[7], mix.bias).unsqueeze(1)
         of_rank = (linear(higher, weights[5]) + linear(lower, weights[6]) + of_all).unsqueeze(1)
         mixed = (own + successor + predecessor + of_rank).view(number, NUM_CARDS, width)
-        return mixed + (below + above).view(number, NUM_CARDS, width)
+        return mixed + (below + above).view(number, NUM_CARDS, width) + column
 
     def forward(self, observations: Tensor) -> Tensor:
         worth, games, actions, summary = self.weigh_moves(observations)

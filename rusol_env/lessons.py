@@ -4,7 +4,8 @@ A game is played on a deal that can be won. At each decision the solver, which k
 of each legal move whether the game can still be won after it. For somebody who sees only what lies face up that is a
 fair sample of the move's chance; completions, other ways in which the face-down cards may lie, are more samples of it.
 Only the positions are kept where one move wins more often than another: where all moves are as good, there is nothing
-to choose. A game that is lost ends.
+to choose. A game that is lost ends, and so do three of four games when nearly all cards lie face up: what follows is long
+and seldom a choice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from rusol_env._jit import kernel
 from rusol_env.cards import NUM_CARDS
 from rusol_env.deals import check_seed, check_whole, mix
-from rusol_env.engine import BOARD_SIZE, NUM_ACTIONS
+from rusol_env.engine import BOARD_SIZE, HIDDEN, NUM_ACTIONS
 from rusol_env.env import check_finite
 from rusol_env.files import open_zip, write_whole
 from rusol_env.labels import Verdict
@@ -39,6 +40,9 @@ from rusol_env.vector import RussianSolitaireVectorEnv
 _FORMAT: Final = "rusol-env lessons 2"
 # Wins are counted in int8.
 MOST_COMPLETIONS: Final = 126
+# With so many face-down cards one game in four is played on.
+_FEW: Final = 5
+_PLAYED_ON: Final = 0.25
 
 
 @kernel
@@ -247,6 +251,7 @@ def teach(
     actions: list[NDArray[np.int16]] = []
     wins: list[NDArray[np.int8]] = []
     played = asked = 0
+    few = np.zeros(games, np.bool_)
     observations, _ = env.reset(seed=seed)
     with ThreadPoolExecutor(threads) as pool:
         while played < states:
@@ -283,9 +288,11 @@ def teach(
             chosen = np.where(random, drawn, chosen)
             lost = verdicts[slots, chosen] == Verdict.UNWINNABLE
             observations, _, terminated, truncated, _ = env.step(chosen)
-            lost &= ~(terminated | truncated)
-            if lost.any():
-                observations, _ = env.reset(options={"reset_mask": lost})
+            before, few = few, (boards_now == HIDDEN).sum(axis=(1, 2)) <= _FEW
+            over = lost | (few & ~before & (chance.random(games) >= _PLAYED_ON))
+            over &= ~(terminated | truncated)
+            if over.any():
+                observations, _ = env.reset(options={"reset_mask": over})
             if progress is not None:
                 progress(played)
     env.close()

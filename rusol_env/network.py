@@ -38,20 +38,35 @@ FORMAT: Final = "rusol-env network 1"
 """What the files say that they are, in their metadata."""
 STRUCTURED: Final = "structured"
 MLP: Final = "mlp"
-# A row is mixed with itself, its neighbours, the means of the next higher and lower rank, and the mean of all cards.
-NUM_MIXED: Final = NUM_NEIGHBOURS + 4
+# A row is mixed with itself, its neighbours, the means of the next higher and lower rank and of all cards; and, but in the
+# networks of version 0.1.0, the means of the cards below it and of those on top of it in its column.
+_NUM_MIXED_FIRST: Final = NUM_NEIGHBOURS + 4
+NUM_MIXED: Final = _NUM_MIXED_FIRST + 2
 
 Arrays = Mapping[str, NDArray[np.float32]]
 
 
 @kernel
-def _add_product(row: NDArray[np.float32], weights: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """``out += row @ weights``, in the order of the row; most of its entries are 0."""
-    for k in range(len(row)):
-        value = row[k]
-        if value != 0:
-            for j in range(len(out)):
-                out[j] += value * weights[k, j]
+def _add_products(rows: NDArray[np.float32], weights: NDArray[np.float32], out: NDArray[np.float32]) -> None:
+    """``out += rows @ weights``, each sum in the order of the row.
+
+    Two rows and four weights at a time: one by one, each addition would wait for the one before it to be stored.
+    """
+    number, size = weights.shape
+    even = len(rows) - len(rows) % 2
+    whole = number - number % 4
+    for r in range(0, even, 2):
+        for k in range(0, whole, 4):
+            a0, a1, a2, a3 = rows[r, k], rows[r, k + 1], rows[r, k + 2], rows[r, k + 3]
+            b0, b1, b2, b3 = rows[r + 1, k], rows[r + 1, k + 1], rows[r + 1, k + 2], rows[r + 1, k + 3]
+            for j in range(size):
+                w0, w1, w2, w3 = weights[k, j], weights[k + 1, j], weights[k + 2, j], weights[k + 3, j]
+                out[r, j] = (((out[r, j] + a0 * w0) + a1 * w1) + a2 * w2) + a3 * w3
+                out[r + 1, j] = (((out[r + 1, j] + b0 * w0) + b1 * w1) + b2 * w2) + b3 * w3
+    for r in range(len(rows)):
+        for k in range(whole if r < even else 0, number):
+            for j in range(size):
+                out[r, j] += rows[r, k] * weights[k, j]
 
 
 @kernel
@@ -78,6 +93,50 @@ def _mean(rows: NDArray[np.float32], first: int, step: int, number: int, out: ND
 
 
 @kernel
+def _put_column_means(
+    rows: NDArray[np.float32],
+    neighbours: NDArray[np.int64],
+    base: int,
+    toward: int,
+    total: NDArray[np.float32],
+    out: NDArray[np.float32],
+    first: int,
+) -> None:
+    """Write to columns `first` and up of `out` the mean row of the cards that lie below each (`toward` 1, the way on
+    from one to the next being up), or on top of it (0); zeros where there are none.
+
+    Args:
+        rows: float32 (57, width).
+        neighbours: int64 (52, 4), of one position, whose card c has the number ``base + c``.
+        base: the number of the first card.
+        toward: 0 or 1.
+        total: float32 (width,), for scratch.
+        out: float32 (52, 10 width).
+        first: where the means go.
+    """
+    width = len(total)
+    for c in range(NUM_CARDS):
+        out[c, first : first + width] = 0
+    for c in range(NUM_CARDS):
+        if base <= neighbours[c, 1 - toward] < base + NUM_CARDS:
+            continue
+        # The first of its column, as one looks.
+        total[:] = 0
+        passed = 0
+        card = c
+        while True:
+            for j in range(width):
+                out[card, first + j] = total[j] / np.float32(max(passed, 1))
+            on = neighbours[card, toward] - base
+            if not 0 <= on < NUM_CARDS or passed == NUM_CARDS:
+                break
+            for j in range(width):
+                total[j] += rows[card, j]
+            passed += 1
+            card = on
+
+
+@kernel
 def _structured(
     features: NDArray[np.float32],
     neighbours: NDArray[np.int64],
@@ -101,12 +160,13 @@ def _structured(
     around: NDArray[np.float32],
     asked: NDArray[np.float32],
     hidden: NDArray[np.float32],
+    found: NDArray[np.float32],
     logits: NDArray[np.float32],
 ) -> None:
     """Fill the logits, float32 (N, 416), zeros before, from `Inputs` and the network's weights.
 
-    Of the last, `rows` float32 (57, width), `mixed` float32 (52, width), `around` float32 (8 width,), `asked`
-    float32 (6 width + 10 + hidden,) and `hidden` float32 (hidden,) are for scratch.
+    Of the last, `rows` float32 (57, width), `mixed` float32 (52, width), `around` float32 (52, 8 or 10 width), `asked`
+    float32 (416, 6 width + 10 + hidden), `hidden` float32 (416, hidden) and `found` float32 (416, 1) are for scratch.
     """
     number = features.shape[0]
     width = rows.shape[1]
@@ -115,7 +175,11 @@ def _structured(
     for k in range(NUM_SPECIALS):
         _put(special[k], rows[NUM_CARDS + k])
     for i in range(number):
-        if at == len(games) or games[at] != i:
+        first = at
+        while at < len(games) and games[at] == i:
+            at += 1
+        count = at - first
+        if count == 0:
             # No moves, as in a finished game.
             continue
         base = i * NUM_CARDS
@@ -123,50 +187,67 @@ def _structured(
         specials = number * NUM_CARDS - NUM_CARDS
         for c in range(NUM_CARDS):
             _put(card[c], rows[c])
-            _add_product(features[i, c], encode, rows[c])
+        _add_products(features[i], encode, rows[:NUM_CARDS])
+        for c in range(NUM_CARDS):
             _rectify(rows[c])
         for layer in range(mix.shape[0]):
-            _mean(rows, 0, 1, NUM_CARDS, around[(NUM_MIXED - 1) * width :])
             for c in range(NUM_CARDS):
-                _put(rows[c], around[:width])
+                _put(rows[c], around[c, :width])
                 for k in range(NUM_NEIGHBOURS):
                     row = neighbours[i, c, k]
                     row -= base if row < number * NUM_CARDS else specials
-                    _put(rows[row], around[(1 + k) * width : (2 + k) * width])
-                rank = c % NUM_RANKS
+                    _put(rows[row], around[c, (1 + k) * width : (2 + k) * width])
+            for rank in range(NUM_RANKS):
                 for k in range(2):
-                    part = around[(NUM_NEIGHBOURS + 1 + k) * width : (NUM_NEIGHBOURS + 2 + k) * width]
+                    start = (NUM_NEIGHBOURS + 1 + k) * width
+                    part = around[rank, start : start + width]
                     other = rank + 1 - 2 * k
                     if 0 <= other < NUM_RANKS:
                         _mean(rows, other, NUM_RANKS, NUM_SUITS, part)
                     else:
                         part[:] = 0
+                    for suit in range(1, NUM_SUITS):
+                        _put(part, around[suit * NUM_RANKS + rank, start : start + width])
+            start = (_NUM_MIXED_FIRST - 1) * width
+            _mean(rows, 0, 1, NUM_CARDS, around[0, start : start + width])
+            for c in range(1, NUM_CARDS):
+                _put(around[0, start : start + width], around[c, start : start + width])
+            if around.shape[1] == NUM_MIXED * width:
+                for k in range(2):
+                    _put_column_means(
+                        rows, neighbours[i], base, 1 - k, mixed[0], around, (_NUM_MIXED_FIRST + k) * width
+                    )
+            for c in range(NUM_CARDS):
                 _put(mix_bias[layer], mixed[c])
-                _add_product(around, mix[layer], mixed[c])
-                _rectify(mixed[c])
+            _add_products(around, mix[layer], mixed)
             for c in range(NUM_CARDS):
                 for j in range(width):
-                    rows[c, j] += mixed[c, j]
-        _mean(rows, 0, 1, NUM_CARDS, around[:width])
-        _put(rows[0], around[width : 2 * width])
+                    rows[c, j] += max(mixed[c, j], np.float32(0.0))
+        _mean(rows, 0, 1, NUM_CARDS, around[0, :width])
+        most = around[0, width : 2 * width]
+        _put(rows[0], most)
         for c in range(1, NUM_CARDS):
             for j in range(width):
-                around[width + j] = max(around[width + j], rows[c, j])
-        _put(summary_bias, asked[some + NUM_MOVE_FEATURES :])
-        _add_product(around[: 2 * width], summary, asked[some + NUM_MOVE_FEATURES :])
-        _rectify(asked[some + NUM_MOVE_FEATURES :])
-        while at < len(games) and games[at] == i:
-            for k in range(NUM_CONCERNED):
-                row = concerned[at, k]
+                most[j] = max(most[j], rows[c, j])
+        _put(summary_bias, hidden[0])
+        _add_products(around[:1, : 2 * width], summary, hidden[:1])
+        _rectify(hidden[0])
+        for k in range(count):
+            for j in range(NUM_CONCERNED):
+                row = concerned[first + k, j]
                 row -= base if row < number * NUM_CARDS else specials
-                _put(rows[row], asked[k * width : (k + 1) * width])
-            _put(moves[at], asked[some : some + NUM_MOVE_FEATURES])
-            _put(weigh_bias, hidden)
-            _add_product(asked, weigh, hidden)
-            _rectify(hidden)
-            logits[i, actions[at]] = worth_bias[0]
-            _add_product(hidden, worth, logits[i, actions[at] : actions[at] + 1])
-            at += 1
+                _put(rows[row], asked[k, j * width : (j + 1) * width])
+            _put(moves[first + k], asked[k, some : some + NUM_MOVE_FEATURES])
+            _put(hidden[0], asked[k, some + NUM_MOVE_FEATURES :])
+        for k in range(count):
+            _put(weigh_bias, hidden[k])
+            found[k, 0] = worth_bias[0]
+        _add_products(asked[:count], weigh, hidden[:count])
+        for k in range(count):
+            _rectify(hidden[k])
+        _add_products(hidden[:count], worth, found[:count])
+        for k in range(count):
+            logits[i, actions[first + k]] = found[k, 0]
 
 
 @kernel
@@ -176,7 +257,7 @@ def _layer(
     """``out = rows @ weights + bias``."""
     for i in range(rows.shape[0]):
         _put(bias, out[i])
-        _add_product(rows[i], weights, out[i])
+    _add_products(rows, weights, out)
 
 
 class Network:
@@ -257,9 +338,10 @@ class Network:
             arrays["worth.bias"],
             np.empty((NUM_CARDS + NUM_SPECIALS, width), np.float32),
             np.empty((NUM_CARDS, width), np.float32),
-            np.empty(NUM_MIXED * width, np.float32),
-            np.empty(NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, np.float32),
-            np.empty(hidden, np.float32),
+            np.empty((NUM_CARDS, mix.shape[1]), np.float32),
+            np.empty((NUM_ACTIONS, NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden), np.float32),
+            np.empty((NUM_ACTIONS, hidden), np.float32),
+            np.empty((NUM_ACTIONS, 1), np.float32),
             logits,
         )
         return logits
@@ -319,11 +401,12 @@ def _mixes(arrays: Arrays) -> list[str]:
 
 
 def _stacked(arrays: Arrays) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Weights float32 (L, 8 width, width) and biases float32 (L, width) of the layers that mix rows; L may be 0."""
+    """Weights float32 (L, 8 or 10 width, width) and biases float32 (L, width) of the layers that mix rows; L may be 0."""
     names, width = _mixes(arrays), arrays["special"].shape[1]
     weights = np.array([arrays[f"{name}.weight"] for name in names], np.float32)
     biases = np.array([arrays[f"{name}.bias"] for name in names], np.float32)
-    return weights.reshape(-1, NUM_MIXED * width, width), biases.reshape(-1, width)
+    read = weights.shape[1] if names else NUM_MIXED * width
+    return weights.reshape(-1, read, width), biases.reshape(-1, width)
 
 
 def shapes(arrays: Arrays, kind: str, observation: str) -> dict[str, tuple[int, ...]]:
@@ -348,8 +431,10 @@ def shapes(arrays: Arrays, kind: str, observation: str) -> dict[str, tuple[int, 
     width, hidden = arrays["special"].size // NUM_SPECIALS, arrays["worth.weight"].size
     found["card"], found["special"] = (NUM_CARDS, width), (NUM_SPECIALS, width)
     layer("encode", NUM_FEATURES + NUM_RELATIONS, width)
-    for name in _mixes(arrays):
-        layer(name, NUM_MIXED * width, width)
+    names = _mixes(arrays)
+    of_first = bool(names) and arrays[f"{names[0]}.weight"].size == _NUM_MIXED_FIRST * width**2
+    for name in names:
+        layer(name, (_NUM_MIXED_FIRST if of_first else NUM_MIXED) * width, width)
     layer("summary", 2 * width, hidden)
     layer("weigh", NUM_CONCERNED * width + NUM_MOVE_FEATURES + hidden, hidden)
     layer("worth", hidden, 1)
