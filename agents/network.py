@@ -111,7 +111,7 @@ def _take(rows: Tensor, specials: Tensor, near: _Near) -> Tensor:
 
 
 def _column_means(observations: Tensor) -> list[Tensor]:
-    """What takes the means of the cards that lie below each card in its column, and on top of it: float32 (N, 52, 52)."""
+    """What takes the means of the cards below each card in its column, and on top of it: float32 (N, 52, 52) each."""
     columns, places = observations[:, :, :NUM_COLUMNS], observations[:, :, PLACE]
     together = columns @ columns.transpose(1, 2)
     below = together * (places[:, None, :] < places[:, :, None])
@@ -201,14 +201,11 @@ class StructuredNetwork(BaseFeaturesExtractor):
         """
         number, width, linear = len(rows), self.width, nn.functional.linear
         weights = mix.weight.view(width, NUM_MIXED, width).unbind(1)
-        own, *others = (
-            linear(rows, torch.cat([*weights[:5], *weights[8:]])).view(number, NUM_SUITS, NUM_RANKS, 7, width).unbind(3)
-        )
+        each = linear(rows, torch.cat([*weights[:5], *weights[8:]]))
+        own, *others = each.view(number, NUM_SUITS, NUM_RANKS, 7, width).unbind(3)
         specials = [linear(self.special, weight) for weight in weights[1:5]]
         below, above = (_take(others[k].reshape(-1, width), specials[k], near[k]) for k in range(2))
-        column = sum(
-            mean @ other.reshape(number, NUM_CARDS, width) for mean, other in zip(means, others[4:], strict=True)
-        )
+        in_column = (means[k] @ others[4 + k].reshape(number, NUM_CARDS, width) for k in range(2))
         king, ace = specials[2][NO_CARD], specials[3][FOUNDATION_ROW]
         successor = torch.cat([others[2][:, :, 1:], king.expand(number, NUM_SUITS, 1, width)], 2)
         predecessor = torch.cat([ace.expand(number, NUM_SUITS, 1, width), others[3][:, :, :-1]], 2)
@@ -218,7 +215,7 @@ class StructuredNetwork(BaseFeaturesExtractor):
         of_all = linear(ranks.mean(1), weights[7], mix.bias).unsqueeze(1)
         of_rank = (linear(higher, weights[5]) + linear(lower, weights[6]) + of_all).unsqueeze(1)
         mixed = (own + successor + predecessor + of_rank).view(number, NUM_CARDS, width)
-        return mixed + (below + above).view(number, NUM_CARDS, width) + column
+        return mixed + (below + above).view(number, NUM_CARDS, width) + sum(in_column)
 
     def forward(self, observations: Tensor) -> Tensor:
         worth, games, actions, summary = self.weigh_moves(observations)

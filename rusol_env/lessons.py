@@ -4,8 +4,8 @@ A game is played on a deal that can be won. At each decision the solver, which k
 of each legal move whether the game can still be won after it. For somebody who sees only what lies face up that is a
 fair sample of the move's chance; completions, other ways in which the face-down cards may lie, are more samples of it.
 Only the positions are kept where one move wins more often than another: where all moves are as good, there is nothing
-to choose. A game that is lost ends, and so do three of four games when nearly all cards lie face up: what follows is long
-and seldom a choice.
+to choose. A game that is lost ends, and so do three of four games when nearly all cards lie face up: what follows is
+long and seldom a choice.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ FORMAT: Final = "rusol-env network 1"
 """What the files say that they are, in their metadata."""
 STRUCTURED: Final = "structured"
 MLP: Final = "mlp"
-# A row is mixed with itself, its neighbours, the means of the next higher and lower rank and of all cards; and, but in the
-# networks of version 0.1.0, the means of the cards below it and of those on top of it in its column.
+# A row is mixed with itself, its neighbours, the means of the next higher and lower rank and of all cards; and, but in
+# the networks of version 0.1.0, with the means of the cards below it and of those on top of it in its column.
 _NUM_MIXED_FIRST: Final = NUM_NEIGHBOURS + 4
 NUM_MIXED: Final = _NUM_MIXED_FIRST + 2
 
@@ -213,10 +213,9 @@ def _structured(
             for c in range(1, NUM_CARDS):
                 _put(around[0, start : start + width], around[c, start : start + width])
             if around.shape[1] == NUM_MIXED * width:
-                for k in range(2):
-                    _put_column_means(
-                        rows, neighbours[i], base, 1 - k, mixed[0], around, (_NUM_MIXED_FIRST + k) * width
-                    )
+                start += width
+                _put_column_means(rows, neighbours[i], base, 1, mixed[0], around, start)
+                _put_column_means(rows, neighbours[i], base, 0, mixed[0], around, start + width)
             for c in range(NUM_CARDS):
                 _put(mix_bias[layer], mixed[c])
             _add_products(around, mix[layer], mixed)
@@ -401,7 +400,7 @@ def _mixes(arrays: Arrays) -> list[str]:
 
 
 def _stacked(arrays: Arrays) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Weights float32 (L, 8 or 10 width, width) and biases float32 (L, width) of the layers that mix rows; L may be 0."""
+    """Weights float32 (L, 8 or 10 width, width) and biases float32 (L, width) of the layers that mix; L may be 0."""
     names, width = _mixes(arrays), arrays["special"].shape[1]
     weights = np.array([arrays[f"{name}.weight"] for name in names], np.float32)
     biases = np.array([arrays[f"{name}.bias"] for name in names], np.float32)

@@ -297,6 +297,27 @@ def test_a_position_is_worth_the_same_in_every_batch(kind: str, played: dict[str
     assert network.logits(seen[:0]).shape == (0, 416)
 
 
+def test_networks_that_look_at_neighbours_only_are_still_read(played: dict[str, Positions]) -> None:
+    """A layer of 0.1.0 is one that gives the means of a column no weight; without a layer there is no difference."""
+    first = structured_arrays(layers=2)
+    blind = {
+        name: array[:, : 8 * 8] if name.startswith("mix") and array.ndim == 2 else array
+        for name, array in first.items()
+    }
+    first |= {
+        name: np.pad(array, ((0, 0), (0, 2 * 8)))
+        for name, array in blind.items()
+        if name.startswith("mix") and array.ndim == 2
+    }
+    cards = played["classic"].cards
+    wanted = Network(first, "structured").logits(cards)
+    np.testing.assert_array_equal(Network(blind, "structured").logits(cards), wanted)
+    assert not np.array_equal(Network(structured_arrays(layers=2), "structured").logits(cards), wanted)
+    blind["mix.1.weight"] = first["mix.1.weight"]
+    with pytest.raises(ValueError, match=r"'mix\.1\.weight' is float32 \(8, 80\): it must be float32 \(8, 64\)"):
+        Network(blind, "structured")
+
+
 def test_a_network_whose_numbers_burst_does_not_play(played: dict[str, Positions]) -> None:
     arrays = {name: array * np.float32(1e30) for name, array in mlp_arrays().items()}
     policy = NetworkPolicy(Network(arrays, "mlp"), "mine")
