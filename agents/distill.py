@@ -3,8 +3,9 @@
 The planner asks the solver about many ways in which the face-down cards may lie, before each move. Here a network
 learns the answer: it plays training deals, the solver says of each legal move whether the deal can still be won after
 it, as it truly lies and as it may lie (`rusol_env.lessons`), and the network learns to put its weight on the moves that
-keep it so most often. What it sees is what lies face up, so it learns each move's chance. It then plays further deals
-by what it has learnt, and so on. It is taught all suits, and all columns, alike.
+keep it so most often. What it sees is what lies face up, so it learns each move's chance. By what it has learnt it
+then plays the deals of the round after the next: while it learns, the solver is asked what the next round needs. It is
+taught all suits, and all columns, alike.
 
 A run is a folder: ``config.yaml`` (resolved), ``run.json``, ``lessons/ROUND.npz``, ``evaluation.csv``, ``curve.png``,
 ``last.pt`` from which an interrupted run goes on, and the network after each round as ``policy.safetensors``.
