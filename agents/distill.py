@@ -18,7 +18,6 @@ import math
 import sys
 import time
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from threading import Event
@@ -161,7 +160,8 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
     """
     torch.set_num_threads(config.threads)
     keep_memory()
-    with only_user(folder, "--out"), progress_bar() as bar, ExitStack() as stack:
+    paths = [folder / "lessons" / f"{at}.npz" for at in range(config.rounds)]
+    with only_user(folder, "--out"), progress_bar() as bar, _Teacher(config, paths) as teacher:
         begun = (folder / "config.yaml").exists()
         if resume != begun:
             raise ValueError(
@@ -181,7 +181,6 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         if resume:
             rows = _load(folder, network, optimizer)
         note_session(folder, config.seed, len(rows))
-        paths = [folder / "lessons" / f"{at}.npz" for at in range(config.rounds)]
         # A whole round has left the lessons of the next one too.
         there = paths[: len(rows) + 1] if rows else []
         for path in there:
@@ -191,7 +190,6 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         (folder / "lessons").mkdir(exist_ok=True)
         policy_path = folder / "policy.safetensors"
         task = bar.add_task(folder.name, total=config.rounds * config.updates, now="")
-        teacher = stack.enter_context(_Teacher(config, paths))
         began = time.perf_counter()
         if not rows:
             shards.append(teacher.teach(0, None).result())

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from rusol_env._jit import kernel
 from rusol_env.cards import NUM_CARDS
 from rusol_env.deals import check_seed, check_whole, mix
-from rusol_env.engine import BOARD_SIZE, HIDDEN, NUM_ACTIONS
+from rusol_env.engine import BOARD_SIZE, NUM_ACTIONS
 from rusol_env.env import check_finite
 from rusol_env.files import open_zip, write_whole
 from rusol_env.labels import Verdict
@@ -287,8 +287,8 @@ def teach(
             drawn = np.where(masks, chance.random(masks.shape, np.float32), -1).argmax(axis=1)
             chosen = np.where(random, drawn, chosen)
             lost = verdicts[slots, chosen] == Verdict.UNWINNABLE
-            observations, _, terminated, truncated, _ = env.step(chosen)
-            before, few = few, (boards_now == HIDDEN).sum(axis=(1, 2)) <= _FEW
+            observations, _, terminated, truncated, infos = env.step(chosen)
+            before, few = few, infos["face_down"] <= _FEW
             over = lost | (few & ~before & (chance.random(games) >= _PLAYED_ON))
             over &= ~(terminated | truncated)
             if over.any():

@@ -59,14 +59,19 @@ def _add_products(rows: NDArray[np.float32], weights: NDArray[np.float32], out: 
         for k in range(0, whole, 4):
             a0, a1, a2, a3 = rows[r, k], rows[r, k + 1], rows[r, k + 2], rows[r, k + 3]
             b0, b1, b2, b3 = rows[r + 1, k], rows[r + 1, k + 1], rows[r + 1, k + 2], rows[r + 1, k + 3]
+            # Most of what a network reads first is 0.
+            if a0 == a1 == a2 == a3 == b0 == b1 == b2 == b3 == 0:
+                continue
             for j in range(size):
                 w0, w1, w2, w3 = weights[k, j], weights[k + 1, j], weights[k + 2, j], weights[k + 3, j]
                 out[r, j] = (((out[r, j] + a0 * w0) + a1 * w1) + a2 * w2) + a3 * w3
                 out[r + 1, j] = (((out[r + 1, j] + b0 * w0) + b1 * w1) + b2 * w2) + b3 * w3
     for r in range(len(rows)):
         for k in range(whole if r < even else 0, number):
-            for j in range(size):
-                out[r, j] += rows[r, k] * weights[k, j]
+            value = rows[r, k]
+            if value != 0:
+                for j in range(size):
+                    out[r, j] += value * weights[k, j]
 
 
 @kernel
