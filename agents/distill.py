@@ -7,6 +7,9 @@ keep it so most often. What it sees is what lies face up, so it learns each move
 then plays the deals of the round after the next: while it learns, the solver is asked what the next round needs. It is
 taught all suits, and all columns, alike.
 
+The solver sees all cards, so to it a move that shows a card is as good as one that does not. The network learns too
+how often it wins from each position itself, and a move is worth the more to it, the better it fares after it.
+
 A run is a folder: ``config.yaml`` (resolved), ``run.json``, ``lessons/ROUND.npz``, ``evaluation.csv``, ``curve.png``,
 ``last.pt`` from which an interrupted run goes on, and the network after each round as ``policy.safetensors``.
 """
@@ -21,7 +24,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 if not __package__:
     # Run as a script: Python then looks for modules in agents/, and not for `agents`.
@@ -30,11 +33,12 @@ if not __package__:
 import numpy as np
 import torch
 import typer
+from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from agents.config import MOST_THREADS, Count, Strict, checked, read_values
 from agents.curve import curve
-from agents.network import StructuredNetwork, as_network, export_network
+from agents.network import StructuredNetwork, as_network, begin_with, export_network
 from agents.runs import (
     INTERRUPTED,
     check_same,
@@ -50,7 +54,7 @@ from rusol_env.deals import suite
 from rusol_env.evaluate import evaluate
 from rusol_env.files import only_user, write_whole
 from rusol_env.lessons import MOST_COMPLETIONS, Lessons, teach
-from rusol_env.network import Network, NetworkPolicy
+from rusol_env.network import NetworkPolicy
 from rusol_env.observe import Observation, observation_space
 from rusol_env.policies import GreedyPolicy
 from rusol_env.rules import rules_named
@@ -63,14 +67,21 @@ class Distillation(Strict):
 
     rules: str = "classic"
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    start: str | None = None
+    """A ``.safetensors`` whose weights the network begins with, of the same sizes; None: by chance."""
     rounds: Count
-    """In the first two, greedy plays; in the others the network, as it is after the round before the last."""
+    """In the first two, greedy plays, or what the network begins with; in the others the network, as it is after the
+    round before the last."""
     states: Count
     """Positions that are played through in each round."""
     completions: Annotated[int, Field(ge=0, le=MOST_COMPLETIONS)] = 40
     """Ways in which the face-down cards may lie that the solver is asked about, besides that in which they do."""
     explore: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """How often a random move is played."""
+    """How often a random move is played, see `teach`."""
+    even: Annotated[float, Field(ge=0, le=1)] = 0.0
+    """The share that is kept of the positions where all moves win as often."""
+    rounds_kept: Count = 1_000_000
+    """Only the lessons of so many rounds are learnt from, the last ones."""
     threads: Annotated[Count, Field(le=MOST_THREADS)] = 1
     """That learn, and as many beside them that make the lessons of the next round."""
     width: Count = 32
@@ -84,26 +95,70 @@ class Distillation(Strict):
     """At the start; it goes down to 0 by a cosine over the run."""
     surprise: Annotated[float, Field(ge=0, le=1)] = 0.1
     """The share of the loss that is -log of how good the play is; the rest is how good it is, see `loss_of`."""
+    guesses: Annotated[float, Field(ge=0)] = 0.0
+    """How much it counts in the loss how well chances are guessed, see `loss_of`."""
+    foresight: Annotated[float, Field(ge=0)] = 0.0
+    """The power to which the guess of what lies ahead of a move is taken, as a factor of its wins; 0: it is not."""
     eval_deals: str = "winnable-1000"
 
     @model_validator(mode="after")
     def _agrees(self) -> Distillation:
         suite(self.eval_deals, rules_named(self.rules))
+        if self.foresight and not self.guesses:
+            raise ValueError(f"foresight is {self.foresight}: it needs guesses over 0")
         return self
 
 
-def loss_of(network: StructuredNetwork, lessons: Lessons, which: Any, surprise: float) -> torch.Tensor:
+class Learner(torch.nn.Module):
+    """The network, and beside it what guesses chances. A network whose insides have to tell chances apart chooses
+    better too."""
+
+    def __init__(self, config: Distillation) -> None:
+        super().__init__()
+        space = observation_space(Observation.CARDS, False)
+        self.network = StructuredNetwork(space, config.width, config.layers, config.hidden, alike=True)
+        # Logits: of a move's wins beside the most that a move has, and of winning the game from a position.
+        self.share = torch.nn.Linear(config.hidden, 1)
+        self.value = torch.nn.Linear(config.hidden, 1)
+
+
+class Losses(NamedTuple):
+    """Of some lessons; scalars."""
+
+    play: torch.Tensor
+    """Minus how good the play is, or nearly so: -1 is best."""
+    shares: torch.Tensor
+    """The cross-entropy of the guessed shares of wins."""
+    outcomes: torch.Tensor
+    """The cross-entropy of the guessed chances that the game is won."""
+
+
+def losses_of(learner: Learner, lessons: Lessons, which: NDArray[np.int64], config: Distillation) -> Losses:
     """How far the network is from playing the moves after which the game can be won most often, in the lessons `which`.
 
-    Play is as good as its moves' wins are in the mean, the most that a move has being 1.
+    Play is as good as its moves' wins are in the mean, the most that a move has being 1; of wins, so many count as the
+    guess of what lies ahead says, to the power `foresight`. With `surprise` its logarithm counts too.
     """
-    cards, wins = lessons.show(which)
-    moves = network.weigh_moves(torch.as_tensor(cards))
+    cards, wins, ahead = lessons.show(which)
+    moves = learner.network.weigh_moves(torch.as_tensor(cards))
+    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
+
+    def shares(found: torch.Tensor) -> torch.Tensor:
+        most = found.new_zeros(len(which)).scatter_reduce(0, moves.games, found, "amax")
+        return found / most[moves.games]
+
     found = torch.as_tensor(wins)[moves.games, moves.actions].float()
-    most = found.new_zeros(len(which)).scatter_reduce(0, moves.games, found, "amax")
-    shares = moves.log_probabilities().exp() * found / most[moves.games]
-    good = shares.new_zeros(len(which)).index_add(0, moves.games, shares)
-    return -(surprise * (good + 1e-6).log() + (1 - surprise) * good).mean()
+    likely = torch.as_tensor(ahead)[moves.games, moves.actions]
+    weights = moves.log_probabilities().exp() * shares(found * likely**config.foresight)
+    good = weights.new_zeros(len(which)).index_add(0, moves.games, weights)
+    outcomes = torch.as_tensor(lessons.outcomes[which]).float()
+    known = outcomes >= 0
+    value = learner.value(moves.summary).squeeze(1)
+    return Losses(
+        -(config.surprise * (good + 1e-6).log() + (1 - config.surprise) * good).mean(),
+        cross_entropy(learner.share(moves.hidden).squeeze(1), shares(found)),
+        cross_entropy(value, outcomes.clamp(min=0), known.float()),
+    )
 
 
 class _Teacher:
@@ -114,9 +169,14 @@ class _Teacher:
         self._pool = ThreadPoolExecutor(1)
         self._stopped = Event()
 
-    def teach(self, at: int, network: Network | None) -> Future[Lessons]:
-        """Begin with the lessons of round `at`, written to its path: the network plays, or greedy."""
+    def teach(self, at: int, learner: Learner | None) -> Future[Lessons]:
+        """Begin with the lessons of round `at`, written to its path: what was learnt so far plays, or greedy."""
         config, seed = self._config, self._config.seed * _SPREAD + at
+        network = value = None
+        if learner is not None:
+            network = as_network(learner.network)
+            # In the first two rounds nothing has been learnt of outcomes.
+            value = as_network(learner.network, learner.value) if config.foresight and at > 1 else None
 
         def lessons() -> Lessons:
             shard = teach(
@@ -126,6 +186,8 @@ class _Teacher:
                 config.states,
                 completions=config.completions,
                 explore=config.explore,
+                even=config.even,
+                value=value,
                 threads=config.threads,
                 progress=self._heed,
             )
@@ -174,15 +236,17 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         yaml: Any = import_module("yaml")
         write_whole(folder / "config.yaml", yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
         torch.manual_seed(config.seed)  # pyright: ignore[reportUnknownMemberType]
-        space = observation_space(Observation.CARDS, False)
-        network = StructuredNetwork(space, config.width, config.layers, config.hidden, alike=True)
-        optimizer = torch.optim.Adam(network.parameters(), lr=config.learning_rate)
+        learner = Learner(config)
+        network = learner.network
+        optimizer = torch.optim.Adam(learner.parameters(), lr=config.learning_rate)
         rows: list[dict[str, Any]] = []
         if resume:
-            rows = _load(folder, network, optimizer)
+            rows = _load(folder, learner, optimizer)
+        elif config.start is not None:
+            begin_with(network, Path(config.start))
         note_session(folder, config.seed, len(rows))
         # A whole round has left the lessons of the next one too.
-        there = paths[: len(rows) + 1] if rows else []
+        there = paths[: len(rows) + 1][-config.rounds_kept :] if rows else []
         for path in there:
             if not path.exists():
                 raise ValueError(f"{path} is missing: put it back, or start anew without {folder}")
@@ -191,48 +255,59 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         policy_path = folder / "policy.safetensors"
         task = bar.add_task(folder.name, total=config.rounds * config.updates, now="")
         began = time.perf_counter()
+        # Of the first two rounds greedy plays the games, where the network has learnt nothing yet.
+        first = None if config.start is None else learner
         if not rows:
-            shards.append(teacher.teach(0, None).result())
+            shards.append(teacher.teach(0, first).result())
         for at in range(len(rows), config.rounds):
+            shards = shards[-config.rounds_kept :]
             lessons = Lessons.joined(shards)
-            # Of the first two rounds greedy plays the games: the network has learnt nothing yet.
-            taught = teacher.teach(at + 1, as_network(network) if at else None) if at + 1 < config.rounds else None
+            steps, labels = shards[-1].states, shards[-1].asked
+            if rows:
+                steps, labels = rows[-1]["steps"] + steps, rows[-1]["labels"] + labels
+            taught = teacher.teach(at + 1, learner if at else first) if at + 1 < config.rounds else None
             chance = np.random.default_rng([config.seed, at])
-            losses: list[float] = []
+            losses: list[list[float]] = []
             for k in range(config.updates):
                 done = (at * config.updates + k) / (config.rounds * config.updates)
                 for group in optimizer.param_groups:
                     group["lr"] = config.learning_rate * (1 + math.cos(math.pi * done)) / 2
-                loss = loss_of(
-                    network, lessons, chance.integers(len(lessons.ends), size=config.batch_size), config.surprise
-                )
+                which = chance.integers(len(lessons.ends), size=config.batch_size)
+                parts = losses_of(learner, lessons, which, config)
+                loss = parts.play + config.guesses * (parts.shares + parts.outcomes)
                 optimizer.zero_grad()
                 loss.backward()  # pyright: ignore[reportUnknownMemberType]
-                torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                torch.nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
                 optimizer.step()  # pyright: ignore[reportUnknownMemberType]
-                losses.append(loss.item())
-                bar.update(task, completed=at * config.updates + k + 1, now=f"round {at + 1}, loss {loss.item():.4f}")
+                losses.append([part.item() for part in parts])
+                bar.update(task, completed=at * config.updates + k + 1, now=f"round {at + 1}, loss {losses[-1][0]:.4f}")
             if taught is not None:
                 shards.append(taught.result())
-            told = {"rules": config.rules, "labels": str(lessons.asked), "seed": str(config.seed)}
+            told = {"rules": config.rules, "labels": str(labels), "seed": str(config.seed)}
             export_network(network, policy_path, told)
             policy = NetworkPolicy.load(policy_path)
             found = outcome(evaluate(policy, config.rules, config.eval_deals, seed=0))
             rows.append(
                 {
                     "round": at + 1,
-                    "steps": lessons.states,
-                    "labels": lessons.asked,
+                    "steps": steps,
+                    "labels": labels,
                     "lessons": len(lessons.ends),
-                    "loss": float(np.mean(losses[-200:])),
+                    **dict(
+                        zip(
+                            ("loss", "loss_shares", "loss_outcomes"),
+                            np.mean(losses[-200:], axis=0).tolist(),
+                            strict=True,
+                        )
+                    ),
                     **found,
                     "seconds": (rows[-1]["seconds"] if rows else 0.0) + time.perf_counter() - began,
                 }
             )
             began = time.perf_counter()
-            _save(folder, network, optimizer, rows)
+            _save(folder, learner, optimizer, rows)
             print(
-                f"round {at + 1}: {lessons.states:,} positions, {len(lessons.ends):,} lessons, "
+                f"round {at + 1}: {steps:,} positions, {len(lessons.ends):,} lessons, "
                 f"loss {rows[-1]['loss']:.4f}, "
                 f"{found['win_rate']:.1%} of {found['suite']} won "
                 f"({found['win_rate_low']:.1%} to {found['win_rate_high']:.1%}), {rows[-1]['seconds']:.0f} s",
@@ -241,16 +316,16 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         return NetworkPolicy.load(policy_path)
 
 
-def _save(folder: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer, rows: list[dict[str, Any]]) -> None:
+def _save(folder: Path, learner: Learner, optimizer: torch.optim.Optimizer, rows: list[dict[str, Any]]) -> None:
     data = io.BytesIO()
-    torch.save({"network": network.state_dict(), "optimizer": optimizer.state_dict(), "rounds": len(rows)}, data)
+    torch.save({"learner": learner.state_dict(), "optimizer": optimizer.state_dict(), "rounds": len(rows)}, data)
     # The table first: a row that the checkpoint has not is dropped when the run goes on; a missing one cannot be made.
     write_rows(folder / "evaluation.csv", rows)
     write_whole(folder / "last.pt", data.getvalue())
     write_whole(folder / "curve.png", curve(rows, [], folder.name))
 
 
-def _load(folder: Path, network: torch.nn.Module, optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
+def _load(folder: Path, learner: Learner, optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     """Take up a run where its last whole round ended: its rows."""
     path = folder / "last.pt"
     if not path.exists():
@@ -258,7 +333,7 @@ def _load(folder: Path, network: torch.nn.Module, optimizer: torch.optim.Optimiz
     try:
         # `weights_only` reads tensors and plain values, and runs no code.
         state: Any = torch.load(path, weights_only=True)
-        network.load_state_dict(state["network"])
+        learner.load_state_dict(state["learner"])
         optimizer.load_state_dict(state["optimizer"])
         rounds = int(state["rounds"])
     except Exception as error:  # whatever a damaged file may raise

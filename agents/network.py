@@ -43,6 +43,8 @@ class Moves(NamedTuple):
     """int64 (M,): 0 to 415."""
     summary: Tensor
     """float32 (N, hidden): of the positions, for the critic."""
+    hidden: Tensor
+    """float32 (M, hidden): what `worth` is a weighed sum of."""
 
     def log_probabilities(self) -> Tensor:
         """The logarithms of the moves' probabilities, float32 (M,): a softmax over the moves of each position."""
@@ -191,8 +193,8 @@ class StructuredNetwork(BaseFeaturesExtractor):
         size = asked.shape[1]
         weights, of_summary = self.weigh.weight[:, :size], self.weigh.weight[:, size:]
         most = nn.functional.linear(summary, of_summary, self.weigh.bias).index_select(0, games)
-        worth = self.worth(torch.relu(nn.functional.linear(asked, weights) + most)).squeeze(1)
-        return Moves(worth, games, actions, summary)
+        hidden = torch.relu(nn.functional.linear(asked, weights) + most)
+        return Moves(self.worth(hidden).squeeze(1), games, actions, summary, hidden)
 
     def _mixed(self, rows: Tensor, mix: nn.Linear, near: list[_Near], means: list[Tensor]) -> Tensor:
         """``mix`` of each row and of all it is mixed with, (N, 52, width).
@@ -218,7 +220,7 @@ class StructuredNetwork(BaseFeaturesExtractor):
         return mixed + (below + above).view(number, NUM_CARDS, width) + sum(in_column)
 
     def forward(self, observations: Tensor) -> Tensor:
-        worth, games, actions, summary = self.weigh_moves(observations)
+        worth, games, actions, summary, _ = self.weigh_moves(observations)
         logits = worth.new_zeros(len(summary) * NUM_ACTIONS).index_copy(0, games * NUM_ACTIONS + actions, worth)
         return torch.cat([logits.view(-1, NUM_ACTIONS), summary], 1)
 
@@ -358,9 +360,20 @@ def begin_with(network: StructuredNetwork, path: Path) -> None:
     network.load_state_dict({name: torch.tensor(np.array(array)) for name, array in found.items()})
 
 
-def as_network(network: StructuredNetwork) -> Network:
-    """A structured network as it is now, to play with."""
-    return Network(_arrays(network.state_dict()), STRUCTURED)
+def as_network(network: StructuredNetwork, value: nn.Linear | None = None) -> Network:
+    """A structured network as it is now, to play with.
+
+    With a `value`, a layer that makes one number of a position's summary, every legal move is worth that number.
+    """
+    arrays = _arrays(network.state_dict())
+    if value is not None:
+        # The summary goes to the last layer as it is: it is rectified already.
+        hidden = network.hidden
+        arrays["weigh.weight"] = np.zeros_like(arrays["weigh.weight"])
+        arrays["weigh.weight"][:, -hidden:] = np.eye(hidden)
+        arrays["weigh.bias"] = np.zeros(hidden, np.float32)
+        arrays |= {f"worth.{name}": array for name, array in _arrays(value.state_dict()).items()}
+    return Network(arrays, STRUCTURED)
 
 
 def _write(

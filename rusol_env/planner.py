@@ -152,6 +152,13 @@ def lay_out(memory: Memory, board: NDArray[np.int8]) -> int:
 
 
 @kernel
+def draw(memory: Memory, board: NDArray[np.int8], streams: NDArray[np.uint64], i: int) -> None:
+    """Lay a completion of a "board" observation, int8 (8, 52), out in `now`, drawn from stream `i`."""
+    hidden = _read(memory, board)
+    _complete(memory, board, hidden, streams, i)
+
+
+@kernel
 def begin(
     memory: Memory, board: NDArray[np.int8], mask: NDArray[np.int8], streams: NDArray[np.uint64], i: int
 ) -> tuple[int, int]:

@@ -68,7 +68,7 @@ def test_a_lesson_is_a_position_where_the_choice_matters(lessons: Lessons) -> No
 
 def test_a_lesson_shows_what_the_board_shows(lessons: Lessons) -> None:
     which = np.arange(0, len(lessons.ends), 5)
-    cards, verdicts = lessons.show(which)
+    cards, verdicts, _ = lessons.show(which)
     assert cards.shape == (len(which), 52, 24)
     for k, at in enumerate(which.tolist()):
         assert decode_cards(cards[k]) == decode_board(lessons.boards[at])
@@ -78,7 +78,7 @@ def test_a_lesson_shows_what_the_board_shows(lessons: Lessons) -> None:
 def test_lessons_are_the_same_each_time_and_whatever_the_threads(lessons: Lessons) -> None:
     again = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, threads=2)
     other = teach(GreedyPolicy(0), "classic", 6, SOME, games=100)
-    for name in ("boards", "ends", "actions", "wins"):
+    for name in ("boards", "ends", "actions", "wins", "ahead", "outcomes"):
         np.testing.assert_array_equal(getattr(lessons, name), getattr(again, name))
     assert not np.array_equal(lessons.actions, other.actions)
     both = Lessons.joined([lessons, other])
@@ -111,7 +111,7 @@ def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lesson
     lessons.save(str(path))
     read = Lessons.load(str(path))
     assert (read.rules, read.states, read.asked) == (lessons.rules, lessons.states, lessons.asked)
-    for name in ("boards", "ends", "actions", "wins"):
+    for name in ("boards", "ends", "actions", "wins", "ahead", "outcomes"):
         np.testing.assert_array_equal(getattr(lessons, name), getattr(read, name))
     # Tens of bytes a position.
     assert path.stat().st_size < 100 * len(lessons.ends)
@@ -123,14 +123,13 @@ def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lesson
     np.savez(path, format=np.array("something else"))
     with pytest.raises(ValueError, match=r"a\.npz is damaged, or holds no lessons"):
         Lessons.load(path)
-    wrong = Lessons(lessons.rules, lessons.boards, lessons.ends[::-1].copy(), lessons.actions, lessons.wins, 1, 1)
-    wrong.save(path)
+    replace(lessons, ends=lessons.ends[::-1].copy()).save(path)
     with pytest.raises(ValueError, match="its arrays do not fit together"):
         Lessons.load(path)
     boards = lessons.boards.copy()
     boards[3] = 7
     with pytest.raises(ValueError, match="the board of lesson 3 is none"):
-        Lessons(lessons.rules, boards, lessons.ends, lessons.actions, lessons.wins, 1, 1).show(np.arange(5))
+        replace(lessons, boards=boards).show(np.arange(5))
 
 
 def test_completions_are_further_samples_of_what_each_move_is_worth(lessons: Lessons) -> None:
@@ -184,7 +183,7 @@ def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
         with pytest.raises(ValueError, match=r"which (is|must be)"):
             lessons.show(np.array(which))
     assert lessons.show(np.array([0]))[0].shape == (1, 52, 24)
-    other = Lessons(rusol_env.VARIANTS["yukon"], lessons.boards, lessons.ends, lessons.actions, lessons.wins, 1, 1)
+    other = replace(lessons, rules=rusol_env.VARIANTS["yukon"])
     for parts, said in (([], "of none"), ([lessons, other], "of classic, yukon")):
         with pytest.raises(ValueError, match=said):
             Lessons.joined(parts)
@@ -199,6 +198,10 @@ def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
         {"ends": np.array(3)},
         {"ends": np.array([[4]])},
         {"wins": -1},
+        {"ahead": 0},
+        {"ahead": np.ones(3)},
+        {"outcomes": 2},
+        {"outcomes": np.zeros(3, np.int8)},
     ],
 )
 def test_lessons_of_odd_arrays_are_refused_by_name(changed: dict[str, Any], lessons: Lessons, tmp_path: Path) -> None:
@@ -206,9 +209,13 @@ def test_lessons_of_odd_arrays_are_refused_by_name(changed: dict[str, Any], less
     lessons.save(path)
     with np.load(path) as file:
         arrays = dict(file)
-    if "wins" in changed:
-        changed = {"wins": np.full_like(lessons.wins, changed["wins"])}
-    np.savez(path, **(arrays | changed))
+    # One entry that is wrong, or another array.
+    for name, value in changed.items():
+        if isinstance(value, np.ndarray):
+            arrays[name] = value
+        else:
+            arrays[name][-1] = value
+    np.savez(path, **arrays)
     with pytest.raises(ValueError, match=r"a\.npz is damaged"):
         Lessons.load(path)
 
@@ -231,8 +238,9 @@ def test_teach_refuses_what_makes_no_sense(options: dict[str, Any], said: str) -
 def tiny(**changes: Any) -> Any:
     from agents.distill import Distillation
 
-    sizes: dict[str, Any] = {"rounds": 2, "states": 4000, "width": 8, "layers": 1, "hidden": 16, "updates": 60}
-    sizes |= {"batch_size": 128, "completions": 5, "eval_deals": "winnable-20"} | changes
+    sizes: dict[str, Any] = {"rounds": 3, "states": 4000, "width": 8, "layers": 1, "hidden": 16, "updates": 60}
+    sizes |= {"batch_size": 128, "completions": 5, "eval_deals": "winnable-20"}
+    sizes |= {"even": 0.1, "rounds_kept": 2, "guesses": 0.5, "foresight": 0.5} | changes
     return Distillation(**sizes)
 
 
@@ -244,7 +252,7 @@ def treats_suits_and_columns_alike(network: Network, lessons: Lessons) -> None:
         """Rows (N, 52, K) with the suits at other places."""
         return rows.reshape(len(rows), 4, 13, -1)[:, suits].reshape(len(rows), 52, -1)
 
-    cards, _ = lessons.show(np.arange(50))
+    cards, *_ = lessons.show(np.arange(50))
     other = exchanged(cards)
     for first in (0, 16):
         other[:, :, first : first + 7] = other[:, :, first : first + 7][:, :, columns]
@@ -264,15 +272,17 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
 
     policy = distill.distil(tiny(), tmp_path / "whole")
     rows = read_rows(tmp_path / "whole" / "evaluation.csv")
-    assert [row["round"] for row in rows] == [1, 2]
-    assert rows[1]["steps"] == 2 * rows[0]["steps"]
+    assert [row["round"] for row in rows] == [1, 2, 3]
+    assert rows[2]["steps"] == 3 * rows[0]["steps"]
     # Chance alone, a move of each lesson drawn at random, would be near 0.6 to 0.7.
     assert rows[1]["loss"] < -0.75
+    # Guessed are the shares of wins, and outcomes; half the time each would be ln 2.
+    assert max(rows[2]["loss_shares"], rows[2]["loss_outcomes"]) < 0.6
     games = rusol_env.evaluate(policy, "classic", "winnable-100")
     assert games.wins > 30
 
     def interrupted(*arguments: Any, **options: Any) -> Lessons:
-        if len(list((tmp_path / "cut" / "lessons").iterdir())) == 1:
+        if len(list((tmp_path / "cut" / "lessons").iterdir())) == 2:
             raise KeyboardInterrupt
         return teach(*arguments, **options)
 
@@ -307,3 +317,40 @@ def test_the_published_distillations_are_valid() -> None:
         assert read_distillation(path).rounds > 1
         with pytest.raises(ValueError, match="unknown key 'nonsense'"):
             read_distillation(path, ["nonsense=1"])
+
+
+def test_lessons_tell_how_games_end_and_what_a_network_guesses(lessons: Lessons) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is missing: install the extra [agents]")
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
+    from agents.network import StructuredNetwork, as_network
+    from rusol_env.observe import Observation, observation_space
+
+    network = StructuredNetwork(observation_space(Observation.CARDS, False), 8, 1, 16)
+    value = torch.nn.Linear(16, 1)
+    # Every legal move is worth what the layer makes of the summary.
+    cards, wins, ahead = lessons.show(np.arange(40))
+    moves = network.weigh_moves(torch.as_tensor(cards))
+    worth = value(moves.summary).detach().numpy()
+    guesser = as_network(network, value)
+    np.testing.assert_allclose(guesser.logits(cards), np.where(wins >= 0, worth, 0), atol=1e-5)
+    assert np.ptp(worth) > 0.01
+    np.testing.assert_array_equal(ahead, wins >= 0)
+
+    with torch.no_grad():
+        value.weight[:] = 0
+        value.bias[:] = -1
+    guessed = teach(
+        GreedyPolicy(0), "classic", 5, SOME, games=10, completions=5, even=0.5, value=as_network(network, value)
+    )
+    parts = np.split(guessed.wins, guessed.ends[:-1])
+    even = np.array([part.min() == part.max() for part in parts])
+    assert 0.2 < even.mean() < 0.9
+    assert (np.diff(guessed.ends) > 1).all()
+    # As log-odds -1 is a chance of 0.27; after hardly any move no other is left.
+    assert (guessed.ahead == round(255 / (1 + np.e))).mean() > 0.95
+    assert set(guessed.outcomes.tolist()) == {-1, 0, 1}
+    # Greedy wins about half of the deals that can be won.
+    assert 0.2 < guessed.outcomes[guessed.outcomes >= 0].mean() < 0.8
+    down = (guessed.boards == engine.HIDDEN).sum(axis=(1, 2))
+    late, early = (guessed.outcomes[(down <= 8) == few] for few in (True, False))
+    assert late[late >= 0].mean() > early[early >= 0].mean() + 0.1
