@@ -47,7 +47,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "policies": set(),
         "network": {"policies"},
         "planner_plus": {"policies", "network"},
-        "lessons": {"policies", "models"},
+        "lessons": {"policies", "network", "models"},
         "sb3": {"policies"},
         "models": {"policies", "network", "planner_plus", "sb3"},
         "evaluate": {"policies", "models"},
