@@ -145,7 +145,8 @@ def losses_of(learner: Learner, lessons: Lessons, which: NDArray[np.int64], conf
 
     def shares(found: torch.Tensor) -> torch.Tensor:
         most = found.new_zeros(len(which)).scatter_reduce(0, moves.games, found, "amax")
-        return found / most[moves.games]
+        # Where no move wins, all have no share; 0 / 0 would spoil every weight.
+        return found / most[moves.games].clamp(min=1e-6)
 
     found = torch.as_tensor(wins)[moves.games, moves.actions].float()
     likely = torch.as_tensor(ahead)[moves.games, moves.actions]

@@ -409,7 +409,8 @@ def teach(
             choices = masks.sum(axis=1)
             kept = least < won.max(axis=1)
             if even:
-                kept |= (choices > 1) & ~few & (chance.random(games) < even)
+                # Where no move wins there is nothing to learn.
+                kept |= (choices > 1) & (least > 0) & ~few & (chance.random(games) < even)
             kept = np.flatnonzero(kept)
             boards.append(boards_now[kept])
             counts.append(choices[kept])
