@@ -123,7 +123,8 @@ class Config(Strict):
     hyperparameters: dict[str, Any] = {}
     """Arguments of the algorithm's class, checked against its signature."""
     start: str | None = None
-    """A ``.safetensors`` whose weights the structured network begins with, of the same sizes; None: by chance."""
+    """A ``.safetensors`` whose weights the structured network begins with; it may have fewer layers, and is the same
+    in its other sizes. None: by chance."""
     eval_every: Count = 1_000_000
     """Steps between evaluations."""
     eval_deals: str = "winnable-1000"

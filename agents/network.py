@@ -168,12 +168,18 @@ class StructuredNetwork(BaseFeaturesExtractor):
         self.worth = nn.Linear(hidden, 1)
         with torch.no_grad():
             self.worth.weight.mul_(0.1)
-            if alike:
-                self.card.copy_(_over_suits(self.card))
-                self.encode.weight.copy_(_over_columns(self.encode.weight))
+        self.alike = alike
+        self.make_alike()
         if alike:
             self.card.register_hook(_over_suits)  # pyright: ignore[reportUnknownMemberType]
             self.encode.weight.register_hook(_over_columns)  # pyright: ignore[reportUnknownMemberType]
+
+    @torch.no_grad()  # pyright: ignore[reportUntypedFunctionDecorator, reportUnknownMemberType]
+    def make_alike(self) -> None:
+        """Put in place of weights that tell suits or columns apart their means, if the network is `alike`."""
+        if self.alike:
+            self.card.copy_(_over_suits(self.card))
+            self.encode.weight.copy_(_over_columns(self.encode.weight))
 
     def weigh_moves(self, observations: Tensor) -> Moves:
         """What the M moves that are legal in N positions are worth."""
@@ -342,14 +348,19 @@ def export_network(network: StructuredNetwork, path: Path, told: Mapping[str, st
 
 
 def begin_with(network: StructuredNetwork, path: Path) -> None:
-    """Give a network the weights of a file.
+    """Give a network the weights of a file, which may have fewer layers that mix rows.
+
+    A further layer adds to each row what it makes of the rows around. Its own weights are made small, so that the
+    network begins by playing much as the file's does.
 
     Raises:
         ValueError: the file holds no structured network, or one of other sizes.
         OSError: it cannot be read.
     """
     read = Network.load(path)
-    found, wanted = read.arrays, _arrays(network.state_dict())
+    wanted = _arrays(network.state_dict())
+    further = {name: 0.1 * array for name, array in wanted.items() if name.startswith("mix.")}
+    found = further | read.arrays
     sizes = [{name: array.shape for name, array in arrays.items()} for arrays in (found, wanted)]
     if read.kind != STRUCTURED or sizes[0] != sizes[1]:
         other = next((name for name in wanted if sizes[0].get(name) != sizes[1][name]), "one layer more")
@@ -358,6 +369,7 @@ def begin_with(network: StructuredNetwork, path: Path) -> None:
             "give the sizes that it has in policy_kwargs.features_extractor_kwargs"
         )
     network.load_state_dict({name: torch.tensor(np.array(array)) for name, array in found.items()})
+    network.make_alike()
 
 
 def as_network(network: StructuredNetwork, value: nn.Linear | None = None) -> Network:
