@@ -47,7 +47,7 @@ from rusol_env.labels import Verdict
 from rusol_env.model_card import ModelCard
 from rusol_env.models import ACCEPTED, NETWORK_OF, TRAINED, check_policy, policy_named, shipped
 from rusol_env.observe import Visible
-from rusol_env.planner_plus import DEFAULT_MOST, PlannerPlusPolicy
+from rusol_env.planner_plus import DEFAULT_WEIGHED, PlannerPlusPolicy
 from rusol_env.policies import DEFAULT_SAMPLES, POLICIES
 from rusol_env.record import Record, Recorder, record_name
 from rusol_env.render import ansi
@@ -165,7 +165,7 @@ def evaluate_policy(
     samples: Annotated[
         int | None,
         typer.Option(
-            help=f"planner, planner+: completions looked at for each move ({DEFAULT_SAMPLES}; {DEFAULT_MOST} at most).",
+            help=f"planner, planner+: completions looked at for each choice ({DEFAULT_SAMPLES}; {DEFAULT_WEIGHED}).",
             show_default=False,
         ),
     ] = None,

@@ -20,10 +20,11 @@ from rusol_env._jit import copy_array, count_bits, int64, kernel
 from rusol_env.cards import NUM_CARDS, NUM_RANKS, NUM_SUITS
 from rusol_env.deadlock import is_lost
 from rusol_env.deals import next_below
-from rusol_env.engine import COUNTS, HIDDEN, MAX_LEGAL, apply, lay, legal, new_rows
+from rusol_env.engine import COUNTS, HIDDEN, MAX_LEGAL, apply, face_down_cards, lay, legal, new_rows
+from rusol_env.episode import fill_mask
 from rusol_env.observe import encode_cards
 from rusol_env.rules import FOUNDATION, NUM_COLUMNS, NUM_DESTINATIONS, Rules
-from rusol_env.search import LOST, WON, Work, easy, new_work, safe_card
+from rusol_env.search import LOST, WON, Work, easy, new_work, safe_card, shorten
 
 # What a move is given for a completion that can still be won after it, and for one of which the solver cannot say.
 _CAN_WIN: Final = 2
@@ -59,8 +60,6 @@ class Memory(NamedTuple):
     """int16 (MAX_LEGAL,): the moves to choose from."""
     points: NDArray[np.int64]
     """int64 (MAX_LEGAL,): what each of them was given."""
-    beats: NDArray[np.int64]
-    """int64 (MAX_LEGAL, MAX_LEGAL): in how many completions the one wins where the other does not."""
 
 
 def new_memory(rules: Rules) -> Memory:
@@ -75,7 +74,6 @@ def new_memory(rules: Rules) -> Memory:
         unseen=np.zeros(NUM_CARDS, np.int8),
         actions=np.zeros(MAX_LEGAL, np.int16),
         points=np.zeros(MAX_LEGAL, np.int64),
-        beats=np.zeros((MAX_LEGAL, MAX_LEGAL), np.int64),
     )
 
 
@@ -203,7 +201,6 @@ def begin(
     for k in range(count):
         mask[actions[k]] = 1
         memory.points[k] = 0
-        memory.beats[k, :count] = 0
     return count, hidden
 
 
@@ -255,92 +252,95 @@ def narrow(memory: Memory, count: int, mask: NDArray[np.int8]) -> None:
 
 
 @kernel
-def race(
+def find_line(
     memory: Memory,
     board: NDArray[np.int8],
     hidden: int,
-    count: int,
     searches: bool,
-    samples: int,
     streams: NDArray[np.uint64],
     i: int,
+    line: NDArray[np.int64],
 ) -> int:
-    """Give each move its points and what it beats for `samples` more completions, as `weigh`.
+    """Have one more completion solved, and write what the win begins with: its moves to the first that turns a card.
 
-    A move has a point for each completion in which the game can be won after it, or the solver cannot say.
+    Where one card lies face down, or none, all is known, and the moves go on to the win.
+
+    Args:
+        memory: as `begin` left it.
+        board: as it was given to `begin`.
+        hidden: from `begin`.
+        searches: as in `weigh`.
+        streams: uint64 (N,).
+        i: which of them to draw from.
+        line: int64 (L,), written from its start; what does not fit is left out.
 
     Returns:
-        how many of the completions can be won after some move.
+        the number of moves; 0 if the solver finds no win.
     """
     work = memory.work
-    won = 0
-    for _ in range(samples):
-        _complete(memory, board, hidden, streams, i)
-        if is_lost(memory.now, False, work.under, work.hosts, work.states[0]):
-            continue
-        before = memory.points[:count].sum()
-        for k in range(count):
-            copy_array(memory.now, work.start)
-            apply(work.start, int64(memory.actions[k]))
-            wins = int64(easy(work, False, searches, _NODE_LIMIT) != LOST)
-            memory.points[k] += wins
-            # For the while: whether it wins in this completion.
-            memory.beats[k, k] = wins
-        gained = memory.points[:count].sum() - before
-        won += gained > 0
-        if 0 < gained < count:
-            for k in range(count):
-                for j in range(count):
-                    if k != j and memory.beats[k, k] > memory.beats[j, j]:
-                        memory.beats[k, j] += 1
-    return won
-
-
-@kernel
-def drop_beaten(memory: Memory, count: int, deviations: float) -> int:
-    """Forget the moves that are clearly beaten: how many are left.
-
-    Of the completions in which just one of two moves wins, either would win as many if they were as good; a move is
-    clearly beaten by another that is ahead by so many standard deviations, and one (a sign test).
-    """
-    beats = memory.beats
-    k = 0
-    while k < count:
-        beaten = False
-        for j in range(count):
-            more, fewer = beats[j, k], beats[k, j]
-            if j != k and more - fewer > deviations * np.sqrt(more + fewer) + 1:
-                beaten = True
-        if not beaten:
-            k += 1
-            continue
-        count -= 1
-        memory.actions[k] = memory.actions[count]
-        memory.points[k] = memory.points[count]
-        for j in range(count + 1):
-            beats[k, j] = beats[count, j]
-        for j in range(count):
-            beats[j, k] = beats[j, count]
+    _complete(memory, board, hidden, streams, i)
+    copy_array(memory.now, work.start)
+    if easy(work, False, searches, _NODE_LIMIT) != WON:
+        return 0
+    count = min(shorten(work, False), len(line))
+    copy_array(memory.now, work.row)
+    for k in range(count):
+        line[k] = work.records[k]
+        apply(work.row, line[k])
+        if hidden > 1 and face_down_cards(work.row) < hidden:
+            return k + 1
     return count
 
 
 @kernel
-def are_alike(memory: Memory, count: int) -> bool:
-    """Whether the moves win in the same completions, of those that were drawn."""
-    for k in range(count):
-        for j in range(count):
-            if k != j and memory.beats[k, j] > 0:
-                return False
-    return True
+def weigh_lines(
+    memory: Memory,
+    board: NDArray[np.int8],
+    hidden: int,
+    lines: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    searches: bool,
+    samples: int,
+    streams: NDArray[np.uint64],
+    i: int,
+    points: NDArray[np.int64],
+) -> None:
+    """Give each line a point for each of `samples` more completions in which the game can be won after it.
+
+    Args:
+        memory: as `begin` left it.
+        board: as it was given to `begin`.
+        hidden: from `begin`.
+        lines: int64 (K, L), moves that are legal one after the other, and turn no card but by the last.
+        lengths: int64 (K,), how many moves each of them has.
+        searches: as in `weigh`.
+        samples: how many completions to draw, the same ones for all lines.
+        streams: uint64 (N,).
+        i: which of them to draw from.
+        points: int64 (K,), to which the points are added; the solver gives one too where it cannot say.
+    """
+    work = memory.work
+    for _ in range(samples):
+        _complete(memory, board, hidden, streams, i)
+        if is_lost(memory.now, False, work.under, work.hosts, work.states[0]):
+            continue
+        for k in range(len(lengths)):
+            copy_array(memory.now, work.start)
+            for j in range(lengths[k]):
+                apply(work.start, lines[k, j])
+            points[k] += int64(easy(work, False, searches, _NODE_LIMIT) != LOST)
 
 
 @kernel
-def show_cards(memory: Memory, boards: NDArray[np.int8], masks: NDArray[np.int8], cards: NDArray[np.float32]) -> None:
-    """Write the "cards" observations float32 (N, 52, 24) of boards int8 (N, 8, 52); else zeros."""
-    for i in range(boards.shape[0]):
-        cards[i] = 0
-        if lay_out(memory, boards[i]) >= 0:
-            encode_cards(memory.now, masks[i], False, cards[i])
+def see(memory: Memory, mask: NDArray[np.int8], cards: NDArray[np.float32]) -> int:
+    """Write the action mask int8 (416,) and the "cards" observation float32 (52, 24) of `now`.
+
+    Returns the number of legal moves, idle ones and taking back left out.
+    """
+    count = legal(memory.now, False, False, memory.actions)
+    fill_mask(memory.actions, count, mask)
+    encode_cards(memory.now, mask, False, cards)
+    return count
 
 
 @kernel

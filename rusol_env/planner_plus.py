@@ -1,4 +1,4 @@
-"""The planner with a network beside it."""
+"""The planner with a network beside it, that plans from one turned card to the next."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rusol_env.cards import NUM_CARDS
-from rusol_env.engine import NUM_ACTIONS
-from rusol_env.env import check_finite
-from rusol_env.network import Network
+from rusol_env.engine import BOARD_SIZE, EMPTY, NUM_ACTIONS, apply, face_down_cards
+from rusol_env.network import Network, NetworkPolicy
 from rusol_env.observe import NUM_FEATURES
-from rusol_env.planner import Memory, are_alike, drop_beaten, new_memory, race, show_cards
-from rusol_env.policies import PlannerPolicy, read_boards, read_masks
-from rusol_env.rules import CLASSIC, Rules, rules_named
+from rusol_env.planner import Memory, find_line, lay_out, new_memory, see, weigh_lines
+from rusol_env.policies import PlannerPolicy
+from rusol_env.rules import CLASSIC, NUM_COLUMNS, Rules
 
-DEFAULT_MOST: Final = 400
-"""Completions looked at for each move, at most."""
-# After so many completions the moves that are clearly beaten are dropped, and a time limit is heard.
+DEFAULT_WEIGHED: Final = 256
+"""Completions that lines are weighed in, at most."""
+# The network's own line is played at once if it wins in so many; wins of so many show other lines.
+_TRIED: Final = 32
+# After so many completions a time limit is heard.
 _SLICE: Final = 16
-# Where the moves win in the same completions, so many that can be won are enough.
-_ENOUGH: Final = 24
+# Moves of a line, at most; wins have fewer.
+_LONGEST: Final = 200
+# Of a line of the network that turns no card: what is played of it before others are looked for again.
+_PATIENCE: Final = 80
 
 
 class PlannerPlusPolicy(PlannerPolicy):
-    """Looks ahead as planner, at more completions where the choice is close, and asks a network where they are equal.
+    """Plans as planner, but from one turned card to the next, and asks a network first.
 
-    The moves race: all that are left are tried in the same completions, and one that is clearly beaten by another is
-    dropped (`rusol_env.planner.drop_beaten`). The race ends when one is left, when those that are left have won in the
-    same completions, or after `samples`. The network's share of a move counts as `trust` more wins.
+    What will lie face up until a card turns can be seen: so the moves up to there, a *line*, are one choice. (To
+    planner, which chooses each move by itself, one that turns a card looks no better than one that puts it off.) The
+    network's own line is played if the game can be won after it in all of some completions. Otherwise other lines are
+    what wins begin with in some more; all are tried in the same `samples` completions, and the one is played after
+    which most of them can be won, the network's if it is as good. When all is known, a win is played to its end.
 
     It plays a game alike whatever the batch and the number of threads are, if there is no time limit.
     """
@@ -43,9 +48,7 @@ class PlannerPlusPolicy(PlannerPolicy):
         seed: int = 0,
         rules: str | Rules = CLASSIC,
         *,
-        samples: int = DEFAULT_MOST,
-        deviations: float = 2.0,
-        trust: float = 1.0,
+        samples: int = DEFAULT_WEIGHED,
         time_limit: float | None = None,
         threads: int = 1,
         source: dict[str, Any] | None = None,
@@ -55,9 +58,7 @@ class PlannerPlusPolicy(PlannerPolicy):
             network: that reads "cards", such as those of `distilled`.
             seed: as for the others.
             rules: as for planner.
-            samples: as for planner.
-            deviations: standard deviations by which a move is clearly beaten, over 0.
-            trust: how many wins the network's whole word is worth, 0 or more.
+            samples: completions that lines are weighed in, at most.
             time_limit: as for planner.
             threads: as for planner.
             source: where the network comes from, for `settings`.
@@ -67,56 +68,124 @@ class PlannerPlusPolicy(PlannerPolicy):
         """
         if network.observation != "cards":
             raise ValueError(f"planner+ shows its network 'cards', and this reads {network.observation!r}")
-        if check_finite("deviations", deviations) <= 0:
-            raise ValueError(f"deviations is {deviations}: it must be over 0")
-        if check_finite("trust", trust) < 0:
-            raise ValueError(f"trust is {trust}: it must be 0 or more")
         self.network: Final = network
-        self.deviations: Final = float(deviations)
-        self.trust: Final = float(trust)
         self._source: Final = dict(source or {})
-        self._shown: Final = new_memory(rules_named(rules))
-        # float32 (N, 416): what the network holds of each move of the batch that is being thought about
-        self._logits: NDArray[np.float32] = np.empty((0, NUM_ACTIONS), np.float32)
+        # For each place of the batch that is in the middle of a line: the board that comes next, and the moves from it.
+        self._lines: dict[int, tuple[bytes, list[int]]] = {}
         super().__init__(seed, rules, samples=samples, time_limit=time_limit, threads=threads)
-        board, stream = np.full((8, NUM_CARDS), -1, np.int8), np.zeros(1, np.uint64)
-        race(self._shown, board, 0, 0, self._searches, 0, stream, 0)
-        drop_beaten(self._shown, 0, self.deviations)
-        are_alike(self._shown, 0)
+        self._compile()
+
+    def _compile(self) -> None:
+        """Compile the kernels, on the board of an empty table, so that no time measured later has it in it."""
+        memory, stream = new_memory(self.rules), np.zeros(1, np.uint64)
+        board = np.full((NUM_COLUMNS + 1, NUM_CARDS), EMPTY, np.int8)
+        board[NUM_COLUMNS] = 0
+        lines, none = np.zeros((0, _LONGEST), np.int64), np.zeros(0, np.int64)
+        weigh_lines(memory, board, 0, lines, none, self._searches, 0, stream, 0, none)
+        self._seen(memory)
 
     @property
     def settings(self) -> dict[str, Any]:
-        own = {"deviations": self.deviations, "trust": self.trust, "network": self.network.kind}
-        return super().settings | own | self._source
+        return super().settings | {"network": self.network.kind} | self._source
 
-    def act(self, observations: NDArray[Any], masks: NDArray[np.int8]) -> NDArray[np.int64]:
-        """As `PlannerPolicy.act`."""
-        boards = read_boards(self.name, observations, len(masks))
-        cards = np.empty((len(boards), NUM_CARDS, NUM_FEATURES), np.float32)
-        show_cards(self._shown, boards, read_masks(masks, len(boards)), cards)
-        self._logits = self.network.logits(cards)
-        return super().act(observations, masks)
+    def begin(self, slots: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
+        super().begin(slots, seeds)
+        for slot in slots.tolist():
+            self._lines.pop(slot, None)
 
     def _think(
         self, memory: Memory, board: NDArray[np.int8], masks: NDArray[np.int8], streams: NDArray[np.uint64], i: int
     ) -> None:
-        started = time.perf_counter()
-        count, hidden = self._begin(memory, board, masks, streams, i)
-        if count < 2:
+        allowed = masks[i].copy()
+        awaited, line = self._lines.pop(i, (b"", []))
+        if board.tobytes() != awaited:
+            count, hidden = self._begin(memory, board, masks, streams, i)
+            if count < 2:
+                return
+            line = self._choose(memory, board, hidden, streams, i)
+        if not line or allowed[line[0]] != 1:
             return
-        left = self.samples if hidden > 1 else 1
-        won = 0
-        while left > 0:
-            won += race(memory, board, hidden, count, self._searches, min(left, _SLICE), streams, i)
-            left -= _SLICE
-            count = drop_beaten(memory, count, self.deviations)
-            if count == 1 or (won >= _ENOUGH and are_alike(memory, count)):
-                break
-            if self.time_limit is not None and time.perf_counter() - started >= self.time_limit:
-                break
-        actions = memory.actions[:count]
-        logits = self._logits[i, actions]
-        shares = np.exp(logits - logits.max())
-        worth = memory.points[:count] + self.trust * shares / shares.sum()
         masks[i] = 0
-        masks[i, actions[worth.argmax()]] = 1
+        masks[i, line[0]] = 1
+        if len(line) > 1:
+            lay_out(memory, board)
+            apply(memory.now, line[0])
+            self._lines[i] = memory.now[:BOARD_SIZE].tobytes(), line[1:]
+
+    def _choose(
+        self, memory: Memory, board: NDArray[np.int8], hidden: int, streams: NDArray[np.uint64], i: int
+    ) -> list[int]:
+        """The line that is played from a board that `begin` has read, one move or more."""
+        started = time.perf_counter()
+
+        def late() -> bool:
+            return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
+
+        def points(lines: list[list[int]], samples: int) -> tuple[NDArray[np.int64], int]:
+            """Those of the lines, int64 (K,), and in how many completions."""
+            moves = np.zeros((len(lines), _LONGEST), np.int64)
+            lengths = np.array([len(line) for line in lines])
+            for k, line in enumerate(lines):
+                moves[k, : len(line)] = line
+            found, done = np.zeros(len(lines), np.int64), 0
+            while done < samples and not (done and late()):
+                more = min(samples - done, _SLICE)
+                weigh_lines(memory, board, hidden, moves, lengths, self._searches, more, streams, i, found)
+                done += more
+            return found, done
+
+        known = hidden < 2
+        tried = 1 if known else min(self.samples, _TRIED)
+        own, turns = ([], False) if known else self._own(memory, board)
+        if turns:
+            found, done = points([own], tried)
+            if found[0] == done:
+                return own
+        # By the boards that they lead to, so that none is weighed twice.
+        lines = {self._end(memory, board, own): own} if turns else {}
+        others: list[list[int]] = []
+        moves = np.zeros(_LONGEST, np.int64)
+        for k in range(tried):
+            if k and late():
+                break
+            length = find_line(memory, board, hidden, self._searches, streams, i, moves)
+            if length:
+                others.append(moves[:length].tolist())
+        for line in sorted(others, key=lambda line: (len(line), line)):
+            lines.setdefault(self._end(memory, board, line), line)
+        if not lines:
+            # Lost, as far as one can see.
+            return (own or self._own(memory, board)[0])[:_PATIENCE]
+        each = list(lines.values())
+        return each[0] if len(each) == 1 else each[int(points(each, self.samples)[0].argmax())]
+
+    def _own(self, memory: Memory, board: NDArray[np.int8]) -> tuple[list[int], bool]:
+        """What the network would play until a card turns, or until it has played long enough; and whether one does."""
+        lay_out(memory, board)
+        down = face_down_cards(memory.now)
+        player = NetworkPolicy(self.network)
+        player.begin(np.zeros(1, np.int64), np.zeros(1, np.uint64))
+        line: list[int] = []
+        while len(line) < _PATIENCE:
+            cards, mask, count = self._seen(memory)
+            if count == 0:
+                break
+            line.append(int(player.act(cards, mask)[0]))
+            apply(memory.now, line[-1])
+            if face_down_cards(memory.now) < down:
+                return line, True
+        return line, False
+
+    @staticmethod
+    def _seen(memory: Memory) -> tuple[NDArray[np.float32], NDArray[np.int8], int]:
+        """The "cards" observation (1, 52, 24) and the mask (1, 416) of `now`, and how many moves are legal."""
+        cards, mask = np.empty((1, NUM_CARDS, NUM_FEATURES), np.float32), np.empty((1, NUM_ACTIONS), np.int8)
+        return cards, mask, see(memory, mask[0], cards[0])
+
+    @staticmethod
+    def _end(memory: Memory, board: NDArray[np.int8], line: list[int]) -> bytes:
+        """The board that a line leads to, the same card turned whenever it is turned in the same column."""
+        lay_out(memory, board)
+        for action in line:
+            apply(memory.now, action)
+        return memory.now[:BOARD_SIZE].tobytes()

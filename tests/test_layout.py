@@ -40,7 +40,7 @@ LAYERS: list[dict[str, set[str]]] = [
         "deadlock": set(),
         "search": {"deadlock"},
         "solver": {"deadlock", "game", "search"},
-        "planner": {"deadlock", "search", "observe"},
+        "planner": {"deadlock", "episode", "search", "observe"},
     },
     {"env": set(), "vector": {"env"}, "games": {"vector"}, "analysis": set()},
     {
