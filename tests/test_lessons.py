@@ -354,3 +354,21 @@ def test_lessons_tell_how_games_end_and_what_a_network_guesses(lessons: Lessons)
     down = (guessed.boards == engine.HIDDEN).sum(axis=(1, 2))
     late, early = (guessed.outcomes[(down <= 8) == few] for few in (True, False))
     assert late[late >= 0].mean() > early[early >= 0].mean() + 0.1
+
+
+def test_a_lesson_in_which_no_move_wins_spoils_nothing(lessons: Lessons) -> None:
+    """It has no shares: 0 / 0 once made every weight of a network no number, and all updates after it."""
+    torch = pytest.importorskip("torch", reason="PyTorch is missing: install the extra [agents]")
+    pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
+    from agents.distill import Learner, losses_of
+
+    config = tiny(foresight=1)
+    learner = Learner(config)
+    wins = lessons.wins.copy()
+    wins[: lessons.ends[0]] = 0
+    losses: Any = losses_of(learner, replace(lessons, wins=wins), np.arange(4), config)
+    (losses.play + losses.shares + losses.outcomes).backward()
+    gradients: dict[str, Any] = {name: weights.grad for name, weights in learner.named_parameters()}
+    for name, gradient in gradients.items():
+        assert bool(torch.isfinite(gradient).all()), name
+    assert bool(gradients["network.worth.weight"].any())
