@@ -68,7 +68,8 @@ class Distillation(Strict):
     rules: str = "classic"
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     start: str | None = None
-    """A ``.safetensors`` whose weights the network begins with, of the same sizes; None: by chance."""
+    """A ``.safetensors`` whose weights the network begins with, or the ``last.pt`` of a run, of the same sizes: then
+    what guesses chances goes on too. None: by chance."""
     rounds: Count
     """In the first two, greedy plays, or what the network begins with; in the others the network, as it is after the
     round before the last."""
@@ -100,6 +101,11 @@ class Distillation(Strict):
     foresight: Annotated[float, Field(ge=0)] = 0.0
     """The power to which the guess of what lies ahead of a move is taken, as a factor of its wins; 0: it is not."""
     eval_deals: str = "winnable-1000"
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it begins with all that another run has learnt, and not with its network only."""
+        return self.start is not None and self.start.endswith(".pt")
 
     @model_validator(mode="after")
     def _agrees(self) -> Distillation:
@@ -176,8 +182,9 @@ class _Teacher:
         network = value = None
         if learner is not None:
             network = as_network(learner.network)
-            # In the first two rounds nothing has been learnt of outcomes.
-            value = as_network(learner.network, learner.value) if config.foresight and at > 1 else None
+            # In the first two rounds nothing has been learnt of outcomes, unless that went on.
+            guesses = config.foresight and (at > 1 or config.goes_on)
+            value = as_network(learner.network, learner.value) if guesses else None
 
         def lessons() -> Lessons:
             shard = teach(
@@ -243,6 +250,8 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         rows: list[dict[str, Any]] = []
         if resume:
             rows = _load(folder, learner, optimizer)
+        elif config.goes_on:
+            _read_last(Path(str(config.start)), learner)
         elif config.start is not None:
             begin_with(network, Path(config.start))
         note_session(folder, config.seed, len(rows))
@@ -326,19 +335,31 @@ def _save(folder: Path, learner: Learner, optimizer: torch.optim.Optimizer, rows
     write_whole(folder / "curve.png", curve(rows, [], folder.name))
 
 
+def _read_last(path: Path, learner: Learner, optimizer: torch.optim.Optimizer | None = None) -> int:
+    """Read what `_save` wrote: how many rounds the run had ended.
+
+    Raises:
+        ValueError: it is damaged, or of other sizes.
+        OSError: it cannot be read.
+    """
+    data = path.read_bytes()
+    try:
+        # `weights_only` reads tensors and plain values, and runs no code.
+        state: Any = torch.load(io.BytesIO(data), weights_only=True)
+        learner.load_state_dict(state["learner"])
+        if optimizer is not None:
+            optimizer.load_state_dict(state["optimizer"])
+        return int(state["rounds"])
+    except Exception as error:  # whatever a damaged file may raise
+        raise ValueError(f"{path} is damaged, or of a run of other sizes ({type(error).__name__})") from error
+
+
 def _load(folder: Path, learner: Learner, optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
     """Take up a run where its last whole round ended: its rows."""
     path = folder / "last.pt"
     if not path.exists():
         return []
-    try:
-        # `weights_only` reads tensors and plain values, and runs no code.
-        state: Any = torch.load(path, weights_only=True)
-        learner.load_state_dict(state["learner"])
-        optimizer.load_state_dict(state["optimizer"])
-        rounds = int(state["rounds"])
-    except Exception as error:  # whatever a damaged file may raise
-        raise ValueError(f"{path} is damaged ({type(error).__name__}): start anew without {folder}") from error
+    rounds = _read_last(path, learner, optimizer)
     rows = read_rows(folder / "evaluation.csv")[:rounds]
     # A round that is not in the table would be learnt twice.
     if [row.get("round") for row in rows] != list(range(1, rounds + 1)):

@@ -296,6 +296,15 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
     whole, cut = (Network.load(tmp_path / name / "policy.safetensors") for name in ("whole", "cut"))
     np.testing.assert_array_equal(whole.logits(seen), cut.logits(seen))
     treats_suits_and_columns_alike(whole, lessons)
+    # Another run goes on with all that was learnt, and guesses from its first lessons on.
+    last = str(tmp_path / "whole" / "last.pt")
+    distill.distil(tiny(start=last, rounds=1, states=500, updates=1, learning_rate=1e-9), tmp_path / "on")
+    np.testing.assert_allclose(
+        Network.load(tmp_path / "on" / "policy.safetensors").logits(seen), whole.logits(seen), atol=1e-5
+    )
+    assert Lessons.load(tmp_path / "on" / "lessons" / "0.npz").ahead.min() < 255
+    with pytest.raises(ValueError, match=r"last\.pt is damaged, or of a run of other sizes"):
+        distill.distil(tiny(start=last, width=16), tmp_path / "wider")
     with pytest.raises(ValueError, match="has seed 0, not 1: nothing may change"):
         distill.distil(tiny(seed=1), tmp_path / "cut", resume=True)
     with pytest.raises(ValueError, match="holds a run already"):
