@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rusol_env.cards import NUM_CARDS
-from rusol_env.engine import BOARD_SIZE, EMPTY, NUM_ACTIONS, apply, face_down_cards
+from rusol_env.engine import BOARD_SIZE, NUM_ACTIONS, apply, deal, face_down_cards
+from rusol_env.episode import count_legal
 from rusol_env.network import Network, NetworkPolicy
 from rusol_env.observe import NUM_FEATURES
-from rusol_env.planner import Memory, find_line, lay_out, new_memory, see, weigh_lines
+from rusol_env.planner import Memory, begin, find_line, lay_out, new_memory, see, weigh_lines
 from rusol_env.policies import PlannerPolicy
 from rusol_env.rules import CLASSIC, NUM_COLUMNS, Rules
 
@@ -33,9 +34,10 @@ class PlannerPlusPolicy(PlannerPolicy):
 
     What will lie face up until a card turns can be seen: so the moves up to there, a *line*, are one choice. (To
     planner, which chooses each move by itself, one that turns a card looks no better than one that puts it off.) The
-    network's own line is played if the game can be won after it in all of some completions. Otherwise other lines are
-    what wins begin with in some more; all are tried in the same `samples` completions, and the one is played after
-    which most of them can be won, the network's if it is as good. When all is known, a win is played to its end.
+    network's own line is played if the solver finds the game lost after it in none of some completions. Otherwise other
+    lines are what wins begin with in some more; all are tried in the same `samples` completions, and the one is played
+    after which fewest of them are lost, the network's if it is as good. When all is known, a win is played to its end;
+    a game that is lost, as far as one can see, is played as the network plays it.
 
     It plays a game alike whatever the batch and the number of threads are, if there is no time limit.
     """
@@ -76,13 +78,16 @@ class PlannerPlusPolicy(PlannerPolicy):
         self._compile()
 
     def _compile(self) -> None:
-        """Compile the kernels, on the board of an empty table, so that no time measured later has it in it."""
-        memory, stream = new_memory(self.rules), np.zeros(1, np.uint64)
-        board = np.full((NUM_COLUMNS + 1, NUM_CARDS), EMPTY, np.int8)
-        board[NUM_COLUMNS] = 0
-        lines, none = np.zeros((0, _LONGEST), np.int64), np.zeros(0, np.int64)
-        weigh_lines(memory, board, 0, lines, none, self._searches, 0, stream, 0, none)
-        self._seen(memory)
+        """Compile all that a thought needs, on some deal, so that no time measured later has it in it."""
+        memory, stream, line = new_memory(self.rules), np.zeros(1, np.uint64), np.zeros((1, _LONGEST), np.int64)
+        deal(memory.now, 0)
+        board = memory.now[:BOARD_SIZE].reshape(NUM_COLUMNS + 1, NUM_CARDS).copy()
+        mask = self._seen(memory)[1]
+        _, hidden = begin(memory, board, mask[0], stream, 0)
+        find_line(memory, board, hidden, self._searches, stream, 0, line[0])
+        one, points = np.zeros((2, 1), np.int64)
+        weigh_lines(memory, board, hidden, line, one, self._searches, 0, stream, 0, points)
+        self._own(memory, board)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -96,15 +101,12 @@ class PlannerPlusPolicy(PlannerPolicy):
     def _think(
         self, memory: Memory, board: NDArray[np.int8], masks: NDArray[np.int8], streams: NDArray[np.uint64], i: int
     ) -> None:
-        allowed = masks[i].copy()
         awaited, line = self._lines.pop(i, (b"", []))
-        if board.tobytes() != awaited:
+        if not (board.tobytes() == awaited and masks[i, line[0]] == 1 and count_legal(masks, i) > 0):
             count, hidden = self._begin(memory, board, masks, streams, i)
             if count < 2:
                 return
-            line = self._choose(memory, board, hidden, streams, i)
-        if not line or allowed[line[0]] != 1:
-            return
+            line = self._choose(memory, board, hidden, memory.actions[:count].tolist(), streams, i)
         masks[i] = 0
         masks[i, line[0]] = 1
         if len(line) > 1:
@@ -113,9 +115,15 @@ class PlannerPlusPolicy(PlannerPolicy):
             self._lines[i] = memory.now[:BOARD_SIZE].tobytes(), line[1:]
 
     def _choose(
-        self, memory: Memory, board: NDArray[np.int8], hidden: int, streams: NDArray[np.uint64], i: int
+        self,
+        memory: Memory,
+        board: NDArray[np.int8],
+        hidden: int,
+        allowed: list[int],
+        streams: NDArray[np.uint64],
+        i: int,
     ) -> list[int]:
-        """The line that is played from a board that `begin` has read, one move or more."""
+        """The line that is played from a board that `begin` has read, one move or more; its first is an allowed one."""
         started = time.perf_counter()
 
         def late() -> bool:
@@ -136,7 +144,8 @@ class PlannerPlusPolicy(PlannerPolicy):
 
         known = hidden < 2
         tried = 1 if known else min(self.samples, _TRIED)
-        own, turns = ([], False) if known else self._own(memory, board)
+        own, turns = self._own(memory, board)
+        turns = turns and not known and own[0] in allowed
         if turns:
             found, done = points([own], tried)
             if found[0] == done:
@@ -149,14 +158,14 @@ class PlannerPlusPolicy(PlannerPolicy):
             if k and late():
                 break
             length = find_line(memory, board, hidden, self._searches, streams, i, moves)
-            if length:
+            if length and moves[0] in allowed:
                 others.append(moves[:length].tolist())
         for line in sorted(others, key=lambda line: (len(line), line)):
             lines.setdefault(self._end(memory, board, line), line)
-        if not lines:
+        if not lines and own and own[0] in allowed:
             # Lost, as far as one can see.
-            return (own or self._own(memory, board)[0])[:_PATIENCE]
-        each = list(lines.values())
+            return own
+        each = list(lines.values()) or [[action] for action in allowed]
         return each[0] if len(each) == 1 else each[int(points(each, self.samples)[0].argmax())]
 
     def _own(self, memory: Memory, board: NDArray[np.int8]) -> tuple[list[int], bool]:

@@ -231,3 +231,38 @@ def test_a_finished_game_and_a_time_limit_end_the_thought(network: Network) -> N
     board, mask = seen(Game.from_number(winnable(1)[0]))
     policy = PlannerPlusPolicy(network, samples=10**9, time_limit=0.01)
     assert mask[0, int(policy.act(board, mask)[0])] == 1
+
+
+def test_a_move_that_is_forbidden_is_replaced_by_one_that_still_wins(network: Network) -> None:
+    asked = 0
+    for number in winnable(6):
+        game = Game(Arrangement(deal_arrangement(number).columns, (0,) * 7))
+        policy = PlannerPlusPolicy(network, samples=1)
+        solver = Solver("classic")
+        for move in solver.solve(game).moves:
+            board, mask = seen(game)
+            mask[0, int(policy.act(board, mask)[0])] = 0
+            left = np.flatnonzero(mask[0])
+            wins: dict[int, bool] = {}
+            for action in left.tolist():
+                after = Game(game.arrangement)
+                after.play(decode_action(action))
+                wins[action] = solver.solve(after).verdict == Verdict.WINNABLE
+            if len(left):
+                # It was in the middle of a line, whose next move is forbidden now.
+                chosen = int(policy.act(board, mask)[0])
+                assert wins[chosen] or not any(wins.values())
+                asked += len(set(wins.values())) == 2
+            game.play(move)
+    assert asked > 10
+
+
+def test_a_mask_is_looked_at_in_the_middle_of_a_line_too(network: Network) -> None:
+    policy = PlannerPlusPolicy(network, samples=8)
+    for number in winnable(5):
+        game = on_the_way(number, "classic")
+        game.play(decode_action(int(policy.act(*seen(game))[0])))
+        board, mask = seen(game)
+        mask[0, np.flatnonzero(mask[0] == 0)[0]] = 2
+        with pytest.raises(ValueError, match="mask 0 is no action mask"):
+            policy.act(board, mask)
