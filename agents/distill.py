@@ -351,7 +351,9 @@ def _read_last(path: Path, learner: Learner, optimizer: torch.optim.Optimizer | 
             optimizer.load_state_dict(state["optimizer"])
         return int(state["rounds"])
     except Exception as error:  # whatever a damaged file may raise
-        raise ValueError(f"{path} is damaged, or of a run of other sizes ({type(error).__name__})") from error
+        raise ValueError(
+            f"{path} is damaged, or of a run of other sizes ({type(error).__name__}): start without it"
+        ) from error
 
 
 def _load(folder: Path, learner: Learner, optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:

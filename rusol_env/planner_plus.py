@@ -144,8 +144,8 @@ class PlannerPlusPolicy(PlannerPolicy):
 
         known = hidden < 2
         tried = 1 if known else min(self.samples, _TRIED)
-        own, turns = self._own(memory, board)
-        turns = turns and not known and own[0] in allowed
+        own, turns = ([], False) if known else self._own(memory, board)
+        turns = turns and own[0] in allowed
         if turns:
             found, done = points([own], tried)
             if found[0] == done:
@@ -162,9 +162,11 @@ class PlannerPlusPolicy(PlannerPolicy):
                 others.append(moves[:length].tolist())
         for line in sorted(others, key=lambda line: (len(line), line)):
             lines.setdefault(self._end(memory, board, line), line)
-        if not lines and own and own[0] in allowed:
+        if not lines:
             # Lost, as far as one can see.
-            return own
+            own = own or self._own(memory, board)[0]
+            if own[0] in allowed:
+                return own
         each = list(lines.values()) or [[action] for action in allowed]
         return each[0] if len(each) == 1 else each[int(points(each, self.samples)[0].argmax())]
 
