@@ -7,8 +7,9 @@ keep it so most often. What it sees is what lies face up, so it learns each move
 then plays the deals of the round after the next: while it learns, the solver is asked what the next round needs. It is
 taught all suits, and all columns, alike.
 
-The solver sees all cards, so to it a move that shows a card is as good as one that does not. The network learns too
-how often it wins from each position itself, and a move is worth the more to it, the better it fares after it.
+The solver sees all cards, so to it a move that shows a card is as good as one that does not. Another network, the
+critic, learns how often the first wins from each position itself, and a move is worth the more, the better that fares
+after it.
 
 A run is a folder: ``config.yaml`` (resolved), ``run.json``, ``lessons/ROUND.npz``, ``evaluation.csv``, ``curve.png``,
 ``last.pt`` from which an interrupted run goes on, and the network after each round as ``policy.safetensors``.
@@ -33,7 +34,6 @@ if not __package__:
 import numpy as np
 import torch
 import typer
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from agents.config import MOST_THREADS, Count, Strict, checked, read_values
@@ -95,11 +95,12 @@ class Distillation(Strict):
     learning_rate: Annotated[float, Field(gt=0)] = 3e-3
     """At the start; it goes down to 0 by a cosine over the run."""
     surprise: Annotated[float, Field(ge=0, le=1)] = 0.1
-    """The share of the loss that is -log of how good the play is; the rest is how good it is, see `loss_of`."""
+    """The share of the loss that is -log of how good the play is; the rest is how good it is, see `losses_of`."""
     guesses: Annotated[float, Field(ge=0)] = 0.0
-    """How much it counts in the loss how well chances are guessed, see `loss_of`."""
+    """How much it counts in the loss how well the moves' shares of wins are guessed, see `losses_of`."""
     foresight: Annotated[float, Field(ge=0)] = 0.0
-    """The power to which the guess of what lies ahead of a move is taken, as a factor of its wins; 0: it is not."""
+    """The power to which the critic's guess of what lies ahead of a move is taken, as a factor of its wins; 0: there is
+    no critic. The first two rounds are taught without, unless the run goes on from another."""
     eval_deals: str = "winnable-1000"
 
     @property
@@ -110,22 +111,49 @@ class Distillation(Strict):
     @model_validator(mode="after")
     def _agrees(self) -> Distillation:
         suite(self.eval_deals, rules_named(self.rules))
-        if self.foresight and not self.guesses:
-            raise ValueError(f"foresight is {self.foresight}: it needs guesses over 0")
         return self
 
 
+class Player(torch.nn.Module):
+    """The network, and beside it what guesses shares. A network whose insides have to tell chances apart chooses better
+    too."""
+
+    def __init__(self, network: StructuredNetwork) -> None:
+        super().__init__()
+        self.network = network
+        # Logits of a move's wins beside the most that a move has.
+        self.share = torch.nn.Linear(network.hidden, 1)
+
+
+class Critic(torch.nn.Module):
+    """Guesses how likely the player wins from a position. It has a network of its own: one that shared the player's
+    guessed worse."""
+
+    def __init__(self, network: StructuredNetwork) -> None:
+        super().__init__()
+        self.network = network
+        # Logits.
+        self.value = torch.nn.Linear(network.hidden, 1)
+
+
 class Learner(torch.nn.Module):
-    """The network, and beside it what guesses chances. A network whose insides have to tell chances apart chooses
-    better too."""
+    """Player and critic."""
 
     def __init__(self, config: Distillation) -> None:
         super().__init__()
         space = observation_space(Observation.CARDS, False)
-        self.network = StructuredNetwork(space, config.width, config.layers, config.hidden, alike=True)
-        # Logits: of a move's wins beside the most that a move has, and of winning the game from a position.
-        self.share = torch.nn.Linear(config.hidden, 1)
-        self.value = torch.nn.Linear(config.hidden, 1)
+        networks = [
+            StructuredNetwork(space, config.width, config.layers, config.hidden, alike=True)
+            for _ in range(2 if config.foresight else 1)
+        ]
+        self.player = Player(networks[0])
+        self.critic = Critic(networks[1]) if config.foresight else None
+
+    def begin_with(self, path: Path) -> None:
+        """Give both networks the weights of a file; see `begin_with`."""
+        for part in (self.player, self.critic):
+            if part is not None:
+                begin_with(part.network, path)
 
 
 class Losses(NamedTuple):
@@ -136,35 +164,42 @@ class Losses(NamedTuple):
     shares: torch.Tensor
     """The cross-entropy of the guessed shares of wins."""
     outcomes: torch.Tensor
-    """The cross-entropy of the guessed chances that the game is won."""
+    """The critic's: the cross-entropy of the guessed chances that the game is won; 0 without one."""
+
+    def weighed(self, config: Distillation) -> torch.Tensor:
+        """What is made small: the player's loss and the critic's, which share no weights."""
+        return self.play + config.guesses * self.shares + self.outcomes
 
 
-def losses_of(learner: Learner, lessons: Lessons, which: NDArray[np.int64], config: Distillation) -> Losses:
-    """How far the network is from playing the moves after which the game can be won most often, in the lessons `which`.
+_cross_entropy: Final = torch.nn.functional.binary_cross_entropy_with_logits
+
+
+def losses_of(learner: Learner, lessons: Lessons, chance: np.random.Generator, config: Distillation) -> Losses:
+    """How far the player is from playing the moves after which the game can be won most often, and the critic from
+    knowing how games end, in lessons and positions that are drawn.
 
     Play is as good as its moves' wins are in the mean, the most that a move has being 1; of wins, so many count as the
     guess of what lies ahead says, to the power `foresight`. With `surprise` its logarithm counts too.
     """
-    cards, wins, ahead = lessons.show(which)
-    moves = learner.network.weigh_moves(torch.as_tensor(cards))
-    cross_entropy = torch.nn.functional.binary_cross_entropy_with_logits
-
-    def shares(found: torch.Tensor) -> torch.Tensor:
-        most = found.new_zeros(len(which)).scatter_reduce(0, moves.games, found, "amax")
-        # Where no move wins, all have no share; 0 / 0 would spoil every weight.
-        return found / most[moves.games].clamp(min=1e-6)
-
+    player, critic, size = learner.player, learner.critic, config.batch_size
+    cards, wins, ahead = lessons.show(chance.integers(len(lessons.ends), size=size))
+    moves = player.network.weigh_moves(torch.as_tensor(cards))
     found = torch.as_tensor(wins)[moves.games, moves.actions].float()
+    most = found.new_zeros(size).scatter_reduce(0, moves.games, found, "amax")
+    # Where no move wins, all have no share; 0 / 0 would spoil every weight.
+    shares = found / most[moves.games].clamp(min=1e-6)
     likely = torch.as_tensor(ahead)[moves.games, moves.actions]
-    weights = moves.log_probabilities().exp() * shares(found * likely**config.foresight)
-    good = weights.new_zeros(len(which)).index_add(0, moves.games, weights)
-    outcomes = torch.as_tensor(lessons.outcomes[which]).float()
-    known = outcomes >= 0
-    value = learner.value(moves.summary).squeeze(1)
+    weights = moves.log_probabilities().exp() * shares * likely**config.foresight
+    good = weights.new_zeros(size).index_add(0, moves.games, weights)
+    outcomes = good.new_zeros(())
+    if critic is not None and len(lessons.played):
+        which = chance.integers(len(lessons.played), size=size)
+        value = critic.value(critic.network.summarize(torch.as_tensor(lessons.show_played(which)))).squeeze(1)
+        outcomes = _cross_entropy(value, torch.as_tensor(lessons.outcomes[which]).float())
     return Losses(
         -(config.surprise * (good + 1e-6).log() + (1 - config.surprise) * good).mean(),
-        cross_entropy(learner.share(moves.hidden).squeeze(1), shares(found)),
-        cross_entropy(value, outcomes.clamp(min=0), known.float()),
+        _cross_entropy(player.share(moves.hidden).squeeze(1), shares),
+        outcomes,
     )
 
 
@@ -181,10 +216,10 @@ class _Teacher:
         config, seed = self._config, self._config.seed * _SPREAD + at
         network = value = None
         if learner is not None:
-            network = as_network(learner.network)
+            network = as_network(learner.player.network)
             # In the first two rounds nothing has been learnt of outcomes, unless that went on.
-            guesses = config.foresight and (at > 1 or config.goes_on)
-            value = as_network(learner.network, learner.value) if guesses else None
+            if learner.critic is not None and (at > 1 or config.goes_on):
+                value = as_network(learner.critic.network, learner.critic.value)
 
         def lessons() -> Lessons:
             shard = teach(
@@ -245,7 +280,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         write_whole(folder / "config.yaml", yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
         torch.manual_seed(config.seed)  # pyright: ignore[reportUnknownMemberType]
         learner = Learner(config)
-        network = learner.network
+        network = learner.player.network
         optimizer = torch.optim.Adam(learner.parameters(), lr=config.learning_rate)
         rows: list[dict[str, Any]] = []
         if resume:
@@ -253,7 +288,7 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
         elif config.goes_on:
             _read_last(Path(str(config.start)), learner)
         elif config.start is not None:
-            begin_with(network, Path(config.start))
+            learner.begin_with(Path(config.start))
         note_session(folder, config.seed, len(rows))
         # A whole round has left the lessons of the next one too.
         there = paths[: len(rows) + 1][-config.rounds_kept :] if rows else []
@@ -282,12 +317,12 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
                 done = (at * config.updates + k) / (config.rounds * config.updates)
                 for group in optimizer.param_groups:
                     group["lr"] = config.learning_rate * (1 + math.cos(math.pi * done)) / 2
-                which = chance.integers(len(lessons.ends), size=config.batch_size)
-                parts = losses_of(learner, lessons, which, config)
-                loss = parts.play + config.guesses * (parts.shares + parts.outcomes)
+                parts = losses_of(learner, lessons, chance, config)
                 optimizer.zero_grad()
-                loss.backward()  # pyright: ignore[reportUnknownMemberType]
-                torch.nn.utils.clip_grad_norm_(learner.parameters(), 1.0)
+                parts.weighed(config).backward()  # pyright: ignore[reportUnknownMemberType]
+                for part in (learner.player, learner.critic):
+                    if part is not None:
+                        torch.nn.utils.clip_grad_norm_(part.parameters(), 1.0)
                 optimizer.step()  # pyright: ignore[reportUnknownMemberType]
                 losses.append([part.item() for part in parts])
                 bar.update(task, completed=at * config.updates + k + 1, now=f"round {at + 1}, loss {losses[-1][0]:.4f}")

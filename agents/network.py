@@ -183,17 +183,11 @@ class StructuredNetwork(BaseFeaturesExtractor):
 
     def weigh_moves(self, observations: Tensor) -> Moves:
         """What the M moves that are legal in N positions are worth."""
-        found = inputs(observations.detach().cpu().numpy())
-        device, width = observations.device, self.width
-        features, neighbours, games, actions, concerned, moves = (torch.as_tensor(a, device=device) for a in found)
-        rows = torch.relu(self.encode(features) + self.card)
-        if len(self.mix):
-            near = [_Near.of(neighbours[:, :, k].reshape(-1), neighbours[:, :, 1 - k].reshape(-1)) for k in range(2)]
-            means = _column_means(observations)
-            for mix in self.mix:
-                rows = rows + torch.relu(self._mixed(rows, cast(nn.Linear, mix), near, means))
-        summary = torch.relu(self.summary(torch.cat([rows.mean(1), rows.amax(1)], 1)))
-        table = torch.cat([rows.reshape(-1, width), self.special])
+        found = self._inputs(observations)
+        _, _, games, actions, concerned, moves = found
+        rows = self._rows(observations, found)
+        summary = self._summary(rows)
+        table = torch.cat([rows.reshape(-1, self.width), self.special])
         asked = torch.cat([table.index_select(0, concerned.view(-1)).view(len(moves), -1), moves], 1)
         # The summary once a position, not once a move.
         size = asked.shape[1]
@@ -201,6 +195,28 @@ class StructuredNetwork(BaseFeaturesExtractor):
         most = nn.functional.linear(summary, of_summary, self.weigh.bias).index_select(0, games)
         hidden = torch.relu(nn.functional.linear(asked, weights) + most)
         return Moves(self.worth(hidden).squeeze(1), games, actions, summary, hidden)
+
+    def summarize(self, observations: Tensor) -> Tensor:
+        """`Moves.summary`, float32 (N, hidden), of N positions."""
+        return self._summary(self._rows(observations, self._inputs(observations)))
+
+    def _inputs(self, observations: Tensor) -> list[Tensor]:
+        found = inputs(observations.detach().cpu().numpy())
+        return [torch.as_tensor(array, device=observations.device) for array in found]
+
+    def _rows(self, observations: Tensor, found: list[Tensor]) -> Tensor:
+        """The rows of the cards, mixed, float32 (N, 52, width)."""
+        features, neighbours = found[:2]
+        rows = torch.relu(self.encode(features) + self.card)
+        if len(self.mix):
+            near = [_Near.of(neighbours[:, :, k].reshape(-1), neighbours[:, :, 1 - k].reshape(-1)) for k in range(2)]
+            means = _column_means(observations)
+            for mix in self.mix:
+                rows = rows + torch.relu(self._mixed(rows, cast(nn.Linear, mix), near, means))
+        return rows
+
+    def _summary(self, rows: Tensor) -> Tensor:
+        return torch.relu(self.summary(torch.cat([rows.mean(1), rows.amax(1)], 1)))
 
     def _mixed(self, rows: Tensor, mix: nn.Linear, near: list[_Near], means: list[Tensor]) -> Tensor:
         """``mix`` of each row and of all it is mixed with, (N, 52, width).

@@ -7,8 +7,8 @@ A game that is lost ends, and so do three of four games when nearly all cards li
 seldom a choice.
 
 The solver sees all cards, and he who plays does not: of two moves after which the game can be won he may need the one
-that shows him more. So a lesson also says whether the game was won from there, and of each move how likely that is
-after it, by a network that has learnt it from lessons before.
+that shows him more. So lessons also hold all positions that were played through, with how their games ended, and say of
+each move how likely the game is won after it, by a network that has learnt that from such positions before.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from rusol_env.search import joins_last
 from rusol_env.solver import Solver, WinnableDeals
 from rusol_env.vector import RussianSolitaireVectorEnv
 
-_FORMAT: Final = "rusol-env lessons 3"
+_FORMAT: Final = "rusol-env lessons 4"
 # Wins are counted in int8.
 MOST_COMPLETIONS: Final = 126
 # With so many face-down cards one game in four is played on.
@@ -103,28 +103,34 @@ def _show_after(
     masks: NDArray[np.int8],
     cards: NDArray[np.float32],
     some: NDArray[np.int64],
-) -> None:
-    """Write what is seen after one move in each of K positions, in a completion that is drawn.
+) -> int:
+    """Write what is seen in each of K positions, or after one move in each, in a completion that is drawn.
 
     Args:
         memory: for scratch.
         boards: int8 (K, 8, 52).
-        actions: int16 (K,), a legal move in each.
+        actions: int16 (K,), a legal move in each; or -1 for none.
         streams: uint64 (1,), what completions are drawn from.
         legals: int16 (MAX_LEGAL,), for scratch.
         masks: int8 (416,), for scratch.
         cards: the "cards" observations, float32 (K, 52, 24).
         some: int64 (K,), a move that is legal then, or -1 if none is.
+
+    Returns the first place of a board that is none, or K.
     """
     for k in range(len(actions)):
-        draw(memory, boards[k], streams, 0)
-        apply(memory.now, int64(actions[k]))
+        if actions[k] >= 0:
+            draw(memory, boards[k], streams, 0)
+            apply(memory.now, int64(actions[k]))
+        elif lay_out(memory, boards[k]) < 0:
+            return k
         masks[:] = 0
         count = legal(memory.now, True, True, legals)
         for j in range(count):
             masks[legals[j]] = 1
         some[k] = legals[0] if count > 0 else -1
         encode_cards(memory.now, masks, False, cards[k])
+    return len(actions)
 
 
 def _guess(
@@ -186,8 +192,10 @@ class Lessons:
     ahead: NDArray[np.uint8]
     """uint8 (M,): the guessed chance, 1 to 255 parts of 255, that the policy wins the game after each, if it can be won
     then; 255 where nothing was guessed."""
+    played: NDArray[np.int8]
+    """int8 (P, 8, 52): the "board" observations of the positions from which the policy itself played on to the end."""
     outcomes: NDArray[np.int8]
-    """int8 (S,): whether the policy won the game from there, 1 or 0; or -1, if it is not known."""
+    """int8 (P,): whether it won that, 1 or 0."""
     states: int
     """Positions that were played through, of which these were kept."""
     asked: int
@@ -203,12 +211,7 @@ class Lessons:
         Raises:
             ValueError: `which` is not of that kind, or names a lesson that there is none of; or a board is none.
         """
-        which = np.asarray(which)
-        if which.ndim != 1 or not np.issubdtype(which.dtype, np.integer):
-            raise ValueError(f"which is {which.dtype} {which.shape}: it must be whole numbers (K,)")
-        if len(which) and not (which.min() >= 0 and which.max() < len(self.ends)):
-            raise ValueError(f"there is no such lesson: which must be from 0 to {len(self.ends) - 1}")
-        which = np.ascontiguousarray(which, np.int64)
+        which = self._checked(which, len(self.ends))
         cards = np.empty((len(which), NUM_CARDS, NUM_FEATURES), np.float32)
         wins = np.empty((len(which), NUM_ACTIONS), np.int8)
         ahead = np.empty((len(which), NUM_ACTIONS), np.float32)
@@ -218,6 +221,31 @@ class Lessons:
         if done < len(which):
             raise ValueError(f"the board of lesson {which[done]} is none: the lessons are damaged")
         return cards, wins, ahead
+
+    def show_played(self, which: NDArray[np.int64]) -> NDArray[np.float32]:
+        """The positions `which`, int64 (K,), of `played`, as a network reads them: float32 (K, 52, 24).
+
+        Raises:
+            ValueError: as `show`.
+        """
+        which = self._checked(which, len(self.played))
+        memory = new_memory(self.rules)
+        cards = np.empty((len(which), NUM_CARDS, NUM_FEATURES), np.float32)
+        none, some = np.full(len(which), -1, np.int16), np.empty(len(which), np.int64)
+        scratch = np.zeros(1, np.uint64), np.empty_like(memory.actions), np.empty(NUM_ACTIONS, np.int8)
+        done = _show_after(memory, self.played[which], none, *scratch, cards, some)
+        if done < len(which):
+            raise ValueError(f"the board of position {which[done]} is none: the lessons are damaged")
+        return cards
+
+    @staticmethod
+    def _checked(which: NDArray[np.int64], number: int) -> NDArray[np.int64]:
+        which = np.asarray(which)
+        if which.ndim != 1 or not np.issubdtype(which.dtype, np.integer):
+            raise ValueError(f"which is {which.dtype} {which.shape}: it must be whole numbers (K,)")
+        if len(which) and not (which.min() >= 0 and which.max() < number):
+            raise ValueError(f"there is no such lesson: which must be from 0 to {number - 1}")
+        return np.ascontiguousarray(which, np.int64)
 
     @staticmethod
     def joined(parts: Sequence[Lessons]) -> Lessons:
@@ -237,6 +265,7 @@ class Lessons:
             np.concatenate([part.actions for part in parts]),
             np.concatenate([part.wins for part in parts]),
             np.concatenate([part.ahead for part in parts]),
+            np.concatenate([part.played for part in parts]),
             np.concatenate([part.outcomes for part in parts]),
             sum(part.states for part in parts),
             sum(part.asked for part in parts),
@@ -257,6 +286,7 @@ class Lessons:
             actions=self.actions,
             wins=self.wins,
             ahead=self.ahead,
+            played=self.played,
             outcomes=self.outcomes,
             counts=np.array([self.states, self.asked], np.int64),
         )
@@ -279,27 +309,27 @@ class Lessons:
                     raise ValueError(f"its format is {name!r}")
                 rules = rules_named(name.removeprefix(f"{_FORMAT} "))
                 boards, ends, actions, wins = (file[key] for key in ("boards", "ends", "actions", "wins"))
-                ahead, outcomes = file["ahead"], file["outcomes"]
+                ahead, played, outcomes = (file[key] for key in ("ahead", "played", "outcomes"))
                 states, asked = (int(count) for count in file["counts"].astype(np.int64, casting="safe"))
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is damaged, or holds no lessons of rusol-env: {error}") from error
         fits = (
-            boards.dtype == np.int8
-            and ends.ndim == 1
+            boards.dtype == played.dtype == np.int8
+            and ends.ndim == outcomes.ndim == 1
             and boards.shape == (len(ends), NUM_COLUMNS + 1, NUM_CARDS)
+            and played.shape == (len(outcomes), NUM_COLUMNS + 1, NUM_CARDS)
             and (ends.dtype, actions.dtype, wins.dtype) == (np.int64, np.int16, np.int8)
             and (ahead.dtype, outcomes.dtype) == (np.uint8, np.int8)
             and actions.shape == wins.shape == ahead.shape == (int(ends[-1]) if len(ends) else 0,)
-            and outcomes.shape == ends.shape
             and bool((np.diff(ends, prepend=0) > 0).all())
             and bool(((actions >= 0) & (actions < NUM_ACTIONS)).all())
             and bool((wins >= 0).all())
             and bool((ahead > 0).all())
-            and bool(((outcomes >= -1) & (outcomes <= 1)).all())
+            and bool(((outcomes >= 0) & (outcomes <= 1)).all())
         )
         if not fits:
             raise ValueError(f"{path} is damaged: its arrays do not fit together")
-        return cls(rules, boards, ends, actions, wins, ahead, outcomes, states, asked)
+        return cls(rules, boards, ends, actions, wins, ahead, played, outcomes, states, asked)
 
 
 def teach(
@@ -369,7 +399,8 @@ def teach(
     actions: list[NDArray[np.int16]] = []
     wins: list[NDArray[np.int8]] = []
     ahead: list[NDArray[np.uint8]] = []
-    # The game of each lesson, or -1 if a random move may follow; and of each game whether it was won, or -1.
+    # Positions that no random move may follow, the game of each, and of each game whether it was won, or -1.
+    through: list[NDArray[np.int8]] = []
     numbers: list[NDArray[np.int64]] = []
     outcomes: list[int] = [-1] * games
     begun = [0] * games
@@ -416,7 +447,9 @@ def teach(
             counts.append(choices[kept])
             actions.append(np.nonzero(masks[kept])[1].astype(np.int16))
             wins.append(won[kept][masks[kept]])
-            numbers.append(np.where(steps_left[kept] > 0, -1, number[kept]))
+            alone = steps_left <= 0
+            through.append(boards_now[alone])
+            numbers.append(number[alone])
             if value is None:
                 ahead.append(np.full(len(wins[-1]), _SURE, np.uint8))
             else:
@@ -448,9 +481,11 @@ def teach(
             if progress is not None:
                 progress(played)
     env.close()
-    told = np.where(np.array(begun) > played // games - _LONG, -1, outcomes)
-    # One more, for the lessons that no game is named for.
-    told = np.append(told, -1).astype(np.int8)
+    told = np.where(np.array(begun) > played // games - _LONG, -1, outcomes).astype(np.int8)
+    of_games = np.concatenate(numbers)
+    # One game after the other, which packs best.
+    order = np.argsort(of_games, kind="stable")
+    order = order[told[of_games[order]] >= 0]
     return Lessons(
         rules,
         np.concatenate(boards),
@@ -458,7 +493,8 @@ def teach(
         np.concatenate(actions),
         np.concatenate(wins),
         np.concatenate(ahead),
-        told[np.concatenate(numbers)],
+        np.concatenate(through)[order],
+        told[of_games[order]],
         played,
         asked,
     )

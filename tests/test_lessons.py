@@ -22,7 +22,7 @@ SOME = 3000
 
 @pytest.fixture(scope="module")
 def lessons() -> Lessons:
-    return teach(GreedyPolicy(0), "classic", 5, SOME, games=100)
+    return teach(GreedyPolicy(0), "classic", 5, SOME, games=10)
 
 
 @pytest.mark.parametrize("rules", ["classic", "relaxed"])
@@ -73,12 +73,16 @@ def test_a_lesson_shows_what_the_board_shows(lessons: Lessons) -> None:
     for k, at in enumerate(which.tolist()):
         assert decode_cards(cards[k]) == decode_board(lessons.boards[at])
         np.testing.assert_array_equal(cards[k, :, 16:].reshape(-1) == 1, verdicts[k] >= 0)
+    which = np.arange(0, len(lessons.played), 50)
+    for at, cards_then in zip(which.tolist(), lessons.show_played(which), strict=True):
+        board = decode_board(lessons.played[at])
+        assert decode_cards(cards_then) == board
 
 
 def test_lessons_are_the_same_each_time_and_whatever_the_threads(lessons: Lessons) -> None:
-    again = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, threads=2)
-    other = teach(GreedyPolicy(0), "classic", 6, SOME, games=100)
-    for name in ("boards", "ends", "actions", "wins", "ahead", "outcomes"):
+    again = teach(GreedyPolicy(0), "classic", 5, SOME, games=10, threads=2)
+    other = teach(GreedyPolicy(0), "classic", 6, SOME, games=10)
+    for name in ("boards", "ends", "actions", "wins", "ahead", "played", "outcomes"):
         np.testing.assert_array_equal(getattr(lessons, name), getattr(again, name))
     assert not np.array_equal(lessons.actions, other.actions)
     both = Lessons.joined([lessons, other])
@@ -111,10 +115,10 @@ def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lesson
     lessons.save(str(path))
     read = Lessons.load(str(path))
     assert (read.rules, read.states, read.asked) == (lessons.rules, lessons.states, lessons.asked)
-    for name in ("boards", "ends", "actions", "wins", "ahead", "outcomes"):
+    for name in ("boards", "ends", "actions", "wins", "ahead", "played", "outcomes"):
         np.testing.assert_array_equal(getattr(lessons, name), getattr(read, name))
     # Tens of bytes a position.
-    assert path.stat().st_size < 100 * len(lessons.ends)
+    assert path.stat().st_size < 40 * (len(lessons.ends) + len(lessons.played))
     whole = path.read_bytes()
     for damaged in (whole[:-100], whole[:2000] + bytes(8) + whole[2008:], b"", b"no zip"):
         path.write_bytes(damaged)
@@ -130,11 +134,13 @@ def test_lessons_are_kept_whole_and_damaged_ones_refused_by_name(lessons: Lesson
     boards[3] = 7
     with pytest.raises(ValueError, match="the board of lesson 3 is none"):
         replace(lessons, boards=boards).show(np.arange(5))
+    with pytest.raises(ValueError, match="the board of position 3 is none"):
+        replace(lessons, played=boards).show_played(np.arange(5))
 
 
 def test_completions_are_further_samples_of_what_each_move_is_worth(lessons: Lessons) -> None:
-    more = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, completions=30)
-    again = teach(GreedyPolicy(0), "classic", 5, SOME, games=100, completions=30, threads=3)
+    more = teach(GreedyPolicy(0), "classic", 5, SOME, games=10, completions=30)
+    again = teach(GreedyPolicy(0), "classic", 5, SOME, games=10, completions=30, threads=3)
     np.testing.assert_array_equal(more.wins, again.wins)
     assert len(more.ends) > len(lessons.ends)
     assert 5 < more.wins.max() <= 31
@@ -182,6 +188,8 @@ def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
     for which in ([len(lessons.ends)], [-1], [2**62], [0.5], [[0]], [True]):
         with pytest.raises(ValueError, match=r"which (is|must be)"):
             lessons.show(np.array(which))
+    with pytest.raises(ValueError, match="no such lesson"):
+        lessons.show_played(np.array([len(lessons.played)]))
     assert lessons.show(np.array([0]))[0].shape == (1, 52, 24)
     other = replace(lessons, rules=rusol_env.VARIANTS["yukon"])
     for parts, said in (([], "of none"), ([lessons, other], "of classic, yukon")):
@@ -201,7 +209,9 @@ def test_lessons_that_there_are_not_are_refused(lessons: Lessons) -> None:
         {"ahead": 0},
         {"ahead": np.ones(3)},
         {"outcomes": 2},
+        {"outcomes": -1},
         {"outcomes": np.zeros(3, np.int8)},
+        {"played": np.zeros((3, 8, 52), np.int8)},
     ],
 )
 def test_lessons_of_odd_arrays_are_refused_by_name(changed: dict[str, Any], lessons: Lessons, tmp_path: Path) -> None:
@@ -270,6 +280,8 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
     from agents import distill
     from agents.runs import read_rows
 
+    # Rounds are so short here that no game that is played to its end began a hundred steps before theirs.
+    monkeypatch.setattr("rusol_env.lessons._LONG", 2)
     policy = distill.distil(tiny(), tmp_path / "whole")
     rows = read_rows(tmp_path / "whole" / "evaluation.csv")
     assert [row["round"] for row in rows] == [1, 2, 3]
@@ -278,6 +290,7 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
     assert rows[1]["loss"] < -0.75
     # Guessed are the shares of wins, and outcomes; half the time each would be ln 2.
     assert max(rows[2]["loss_shares"], rows[2]["loss_outcomes"]) < 0.6
+    assert rows[2]["loss_outcomes"] > 0
     games = rusol_env.evaluate(policy, "classic", "winnable-100")
     assert games.wins > 30
 
@@ -357,12 +370,14 @@ def test_lessons_tell_how_games_end_and_what_a_network_guesses(lessons: Lessons)
     assert (np.diff(guessed.ends) > 1).all()
     # As log-odds -1 is a chance of 0.27; after hardly any move no other is left.
     assert (guessed.ahead == round(255 / (1 + np.e))).mean() > 0.95
-    assert set(guessed.outcomes.tolist()) == {-1, 0, 1}
-    # Greedy wins about half of the deals that can be won.
-    assert 0.2 < guessed.outcomes[guessed.outcomes >= 0].mean() < 0.8
-    down = (guessed.boards == engine.HIDDEN).sum(axis=(1, 2))
-    late, early = (guessed.outcomes[(down <= 8) == few] for few in (True, False))
-    assert late[late >= 0].mean() > early[early >= 0].mean() + 0.1
+    assert len(guessed.outcomes) > SOME / 4
+    # Greedy wins about half of the deals that can be won; those games are longer.
+    assert 0.2 < guessed.outcomes.mean() < 0.95
+    down = (guessed.played == engine.HIDDEN).sum(axis=(1, 2))
+    assert guessed.outcomes[down <= 8].mean() > guessed.outcomes[down > 8].mean() + 0.1
+    # One game after the other, and each ends one way: as many outcomes as games, or fewer.
+    first = np.flatnonzero(down > 20)
+    assert (np.diff(guessed.outcomes) != 0).sum() < len(first)
 
 
 def test_a_lesson_in_which_no_move_wins_spoils_nothing(lessons: Lessons) -> None:
@@ -375,9 +390,12 @@ def test_a_lesson_in_which_no_move_wins_spoils_nothing(lessons: Lessons) -> None
     learner = Learner(config)
     wins = lessons.wins.copy()
     wins[: lessons.ends[0]] = 0
-    losses: Any = losses_of(learner, replace(lessons, wins=wins), np.arange(4), config)
-    (losses.play + losses.shares + losses.outcomes).backward()
+    few = replace(lessons, boards=lessons.boards[:2], ends=lessons.ends[:2], wins=wins)
+    losses: Any = losses_of(learner, few, np.random.default_rng(0), config)
+    losses.weighed(config).backward()
     gradients: dict[str, Any] = {name: weights.grad for name, weights in learner.named_parameters()}
     for name, gradient in gradients.items():
-        assert bool(torch.isfinite(gradient).all()), name
-    assert bool(gradients["network.worth.weight"].any())
+        # The critic weighs no moves.
+        assert (gradient is None) == name.startswith(("critic.network.weigh", "critic.network.worth")), name
+        assert gradient is None or bool(torch.isfinite(gradient).all()), name
+    assert bool(gradients["player.network.worth.weight"].any())
