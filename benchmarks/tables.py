@@ -42,6 +42,8 @@ RUNS: list[Run] = [
     ("random", {}, "relaxed", "first-10000"),
     (BASELINE, {}, "relaxed", "first-10000"),
     ("ppo", {}, "relaxed", "first-10000"),
+    ("distilled", {}, "relaxed", "first-10000"),
+    ("planner+", {}, "relaxed", "first-10000"),
     (RIVAL, {"samples": 4}, "relaxed", "first-100"),
     ("random", {}, "yukon", "first-10000"),
     (BASELINE, {}, "yukon", "first-10000"),

@@ -123,7 +123,8 @@ def hidden_card(game: Game) -> str:
 
 
 @pytest.mark.parametrize(
-    ("rules", "name"), [*itertools.product(VARIANTS, POLICIES), ("classic", "distilled"), ("classic", "planner+")]
+    ("rules", "name"),
+    [*itertools.product(VARIANTS, POLICIES), *itertools.product(("classic", "relaxed"), ("distilled", "planner+"))],
 )
 def test_a_policy_chooses_alike(rules: str, name: str) -> None:
     """With the same generator, up to the first card that turns up."""
