@@ -364,10 +364,11 @@ def export_network(network: StructuredNetwork, path: Path, told: Mapping[str, st
 
 
 def begin_with(network: StructuredNetwork, path: Path) -> None:
-    """Give a network the weights of a file, which may have fewer layers that mix rows.
+    """Give a network the weights of a file, which may have fewer layers that mix rows, or older ones that mix a row
+    with less.
 
-    A further layer adds to each row what it makes of the rows around. Its own weights are made small, so that the
-    network begins by playing much as the file's does.
+    A further layer adds to each row what it makes of the rows around. Its own weights are made small, and so are those
+    for what older layers do not mix, so that the network begins by playing much as the file's does.
 
     Raises:
         ValueError: the file holds no structured network, or one of other sizes.
@@ -375,8 +376,13 @@ def begin_with(network: StructuredNetwork, path: Path) -> None:
     """
     read = Network.load(path)
     wanted = _arrays(network.state_dict())
-    further = {name: 0.1 * array for name, array in wanted.items() if name.startswith("mix.")}
-    found = further | read.arrays
+    found = {name: 0.1 * array for name, array in wanted.items() if name.startswith("mix.")}
+    for name, array in read.arrays.items():
+        small = found.get(name)
+        # What an older layer does not mix comes last.
+        if small is not None and array.ndim == 2 and array.shape[1] < small.shape[1]:
+            array = np.concatenate([array, small[:, array.shape[1] :]], 1)
+        found[name] = array
     sizes = [{name: array.shape for name, array in arrays.items()} for arrays in (found, wanted)]
     if read.kind != STRUCTURED or sizes[0] != sizes[1]:
         other = next((name for name in wanted if sizes[0].get(name) != sizes[1][name]), "one layer more")
