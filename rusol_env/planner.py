@@ -305,7 +305,7 @@ def weigh_lines(
     i: int,
     points: NDArray[np.int64],
 ) -> None:
-    """Give each line a point for each of `samples` more completions in which the game can be won after it.
+    """Give each line a point for each of `samples` more completions in which the solver finds a win after it.
 
     Args:
         memory: as `begin` left it.
@@ -317,7 +317,7 @@ def weigh_lines(
         samples: how many completions to draw, the same ones for all lines.
         streams: uint64 (N,).
         i: which of them to draw from.
-        points: int64 (K,), to which the points are added; the solver gives one too where it cannot say.
+        points: int64 (K,), to which the points are added; where the solver cannot say there is none.
     """
     work = memory.work
     for _ in range(samples):
@@ -328,7 +328,7 @@ def weigh_lines(
             copy_array(memory.now, work.start)
             for j in range(lengths[k]):
                 apply(work.start, lines[k, j])
-            points[k] += int64(easy(work, False, searches, _NODE_LIMIT) != LOST)
+            points[k] += int64(easy(work, False, searches, _NODE_LIMIT) == WON)
 
 
 @kernel

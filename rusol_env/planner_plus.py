@@ -19,8 +19,8 @@ from rusol_env.rules import CLASSIC, NUM_COLUMNS, Rules
 
 DEFAULT_WEIGHED: Final = 256
 """Completions that lines are weighed in, at most."""
-# The network's own line is played at once if it wins in so many; wins of so many show other lines.
-_TRIED: Final = 32
+# The wins of so many show which lines there are besides the network's own.
+_SHOWN: Final = 64
 # After so many completions a time limit is heard.
 _SLICE: Final = 16
 # Moves of a line, at most; wins have fewer.
@@ -34,10 +34,10 @@ class PlannerPlusPolicy(PlannerPolicy):
 
     What will lie face up until a card turns can be seen: so the moves up to there, a *line*, are one choice. (To
     planner, which chooses each move by itself, one that turns a card looks no better than one that puts it off.) The
-    network's own line is played if the solver finds the game lost after it in none of some completions. Otherwise other
+    network's own line is played if the solver finds a win after it in each of `samples` completions. Otherwise other
     lines are what wins begin with in some more; all are tried in the same `samples` completions, and the one is played
-    after which fewest of them are lost, the network's if it is as good. When all is known, a win is played to its end;
-    a game that is lost, as far as one can see, is played as the network plays it.
+    after which most of them are won, the network's if it is as good. When all is known, a win is played to its end; a
+    game that is lost, as far as one can see, is played as the network plays it.
 
     It plays a game alike whatever the batch and the number of threads are, if there is no time limit.
     """
@@ -129,32 +129,32 @@ class PlannerPlusPolicy(PlannerPolicy):
         def late() -> bool:
             return self.time_limit is not None and time.perf_counter() - started >= self.time_limit
 
-        def points(lines: list[list[int]], samples: int) -> tuple[NDArray[np.int64], int]:
-            """Those of the lines, int64 (K,), and in how many completions."""
+        def points(lines: list[list[int]], samples: int, flawless: bool = False) -> tuple[NDArray[np.int64], int]:
+            """Those of the lines, int64 (K,), and in how many completions: fewer if they are to be `flawless` and the
+            first is not."""
             moves = np.zeros((len(lines), _LONGEST), np.int64)
             lengths = np.array([len(line) for line in lines])
             for k, line in enumerate(lines):
                 moves[k, : len(line)] = line
             found, done = np.zeros(len(lines), np.int64), 0
-            while done < samples and not (done and late()):
+            while done < samples and not (done and (late() or (flawless and found[0] < done))):
                 more = min(samples - done, _SLICE)
                 weigh_lines(memory, board, hidden, moves, lengths, self._searches, more, streams, i, found)
                 done += more
             return found, done
 
         known = hidden < 2
-        tried = 1 if known else min(self.samples, _TRIED)
         own, turns = ([], False) if known else self._own(memory, board)
         turns = turns and own[0] in allowed
         if turns:
-            found, done = points([own], tried)
+            found, done = points([own], self.samples, flawless=True)
             if found[0] == done:
                 return own
         # By the boards that they lead to, so that none is weighed twice.
         lines = {self._end(memory, board, own): own} if turns else {}
         others: list[list[int]] = []
         moves = np.zeros(_LONGEST, np.int64)
-        for k in range(tried):
+        for k in range(1 if known else min(self.samples, _SHOWN)):
             if k and late():
                 break
             length = find_line(memory, board, hidden, self._searches, streams, i, moves)

@@ -3,8 +3,9 @@
 Three things answer, each as long as the cheaper one before it did not:
 
 1. `rusol_env.deadlock` proves most lost positions lost without search.
-2. Random tries: games played by a simple rule with chance in it, that never makes a move which 1. proves lost. Nearly
-   every winnable deal of Relaxed and Yukon is won within a few. (Left out where a card fits on one card only.)
+2. Tries: games played by a simple rule. The first takes what it likes best, unseen; the others have chance in
+   them, and never make a move which 1. proves lost. Nearly every winnable deal of Relaxed and Yukon is won within a
+   few. (Left out where a card fits on one card only.)
 3. A depth-first search through all positions, each looked at once, which 1. prunes. Its keys are exact, not hashes:
    when it ends without a win, that is a proof.
 
@@ -225,7 +226,7 @@ class Solver:
                 return LOST
             tried = min(node_limit // _TRIES_SHARE, _TRIES_MOST)
             while control[NODES] < tried and time.perf_counter() < deadline:
-                if tries(work, self.take_back, _TRIES_A_SLICE, tried) == WON:
+                if tries(work, self.take_back, False, _TRIES_A_SLICE, tried) == WON:
                     return WON
             status = begin(work, self.take_back)
         while status != WON and status != LOST and not over():

@@ -69,7 +69,7 @@ def on_the_way(number: int, rules: str) -> Game:
 def test_a_line_is_what_a_win_begins_with_up_to_the_first_card_that_turns(rules: str) -> None:
     memory = new_memory(rules_named(rules))
     found = 0
-    for number in winnable(20):
+    for number in winnable(60):
         game = on_the_way(number, rules)
         board, mask = seen(game)
         streams, line = np.array([number], np.uint64), np.zeros(200, np.int64)
