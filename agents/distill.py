@@ -276,8 +276,6 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
             )
         if resume:
             check_same(config, read_distillation(folder / "config.yaml"), folder)
-        yaml: Any = import_module("yaml")
-        write_whole(folder / "config.yaml", yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
         torch.manual_seed(config.seed)  # pyright: ignore[reportUnknownMemberType]
         learner = Learner(config)
         network = learner.player.network
@@ -289,6 +287,8 @@ def distil(config: Distillation, folder: Path, *, resume: bool = False) -> Netwo
             _read_last(Path(str(config.start)), learner)
         elif config.start is not None:
             learner.begin_with(Path(config.start))
+        yaml: Any = import_module("yaml")
+        write_whole(folder / "config.yaml", yaml.safe_dump(config.model_dump(), sort_keys=False).encode())
         note_session(folder, config.seed, len(rows))
         # A whole round has left the lessons of the next one too.
         there = paths[: len(rows) + 1][-config.rounds_kept :] if rows else []
@@ -412,6 +412,16 @@ def read_distillation(path: Path, overrides: list[str] | None = None) -> Distill
         OSError: the file cannot be read.
     """
     return checked(Distillation, *read_values(path, overrides or ()))
+
+
+def is_distillation(path: Path) -> bool:
+    """Whether a YAML file is a run of this script, and not one of agents/train.py.
+
+    Raises:
+        ValueError: it is no YAML file of keys.
+        OSError: it cannot be read.
+    """
+    return "rounds" in read_values(path)[0]
 
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)

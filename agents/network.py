@@ -380,7 +380,7 @@ def begin_with(network: StructuredNetwork, path: Path) -> None:
     for name, array in read.arrays.items():
         small = found.get(name)
         # What an older layer does not mix comes last.
-        if small is not None and array.ndim == 2 and array.shape[1] < small.shape[1]:
+        if small is not None and small.ndim == 2 and len(array) == len(small) and array.shape[1] < small.shape[1]:
             array = np.concatenate([array, small[:, array.shape[1] :]], 1)
         found[name] = array
     sizes = [{name: array.shape for name, array in arrays.items()} for arrays in (found, wanted)]

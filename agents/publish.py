@@ -18,8 +18,8 @@ if not __package__:
 
 import typer
 
-from agents.config import read_config, read_values
-from agents.distill import read_distillation
+from agents.config import read_config
+from agents.distill import is_distillation, read_distillation
 from agents.runs import command_of, read_rows, read_sessions, run
 from rusol_env.evaluate import evaluate
 from rusol_env.files import write_whole
@@ -44,7 +44,7 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE, n
         OSError: a file cannot be read or written.
     """
     path = folder / "config.yaml"
-    if "rounds" in read_values(path)[0]:
+    if is_distillation(path):
         config = read_distillation(path)
         usual, unit, number = "distilled", "round", config.rounds
     else:
@@ -61,8 +61,9 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE, n
     result = evaluate(NetworkPolicy.load(path, name), config.rules, deals, seed=0).summary()
     weights = checkpoints / f"{name}-{config.rules}{NETWORK}"
     checkpoints.mkdir(parents=True, exist_ok=True)
-    first, last = sessions[0], sessions[-1]
-    command = command_of(first)
+    # What a run goes on with is its config, whatever was said when it began.
+    last = sessions[-1]
+    command = command_of(last)
     card = ModelCard.of(
         path,
         name=name,
@@ -72,7 +73,7 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE, n
         steps=evaluations[-1]["steps"],
         hours=round(evaluations[-1]["seconds"] / 3600, 2),
         seed=config.seed,
-        revision=first["git"] or "unknown",
+        revision=last["git"] or "unknown",
         date=time.strftime("%Y-%m-%d", time.localtime(path.stat().st_mtime)),
         versions=last["versions"],
         curve=[[row["steps"], row["win_rate"]] for row in evaluations],

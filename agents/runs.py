@@ -135,12 +135,12 @@ def read_sessions(folder: Path) -> list[dict[str, Any]]:
 
 
 def command_of(session: dict[str, Any]) -> list[str]:
-    """The words of the command that a session ran, without the folder that it wrote to."""
+    """The words of the command that a session ran, without the folder that it wrote to and went on with."""
     words = shlex.split(session["command"])
     while "--out" in words:
         at = words.index("--out")
         del words[at : at + 2]
-    return ["python", *(word for word in words if not word.startswith("--out="))]
+    return ["python", *(word for word in words if word != "--resume" and not word.startswith("--out="))]
 
 
 def note_session(folder: Path, seed: int, steps: int) -> None:

@@ -318,6 +318,8 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
     assert Lessons.load(tmp_path / "on" / "lessons" / "0.npz").ahead.min() < 255
     with pytest.raises(ValueError, match=r"last\.pt is damaged, or of a run of other sizes"):
         distill.distil(tiny(start=last, width=16), tmp_path / "wider")
+    # What was refused is no run, and the folder is free.
+    assert not (tmp_path / "wider" / "config.yaml").exists()
     with pytest.raises(ValueError, match="has seed 0, not 1: nothing may change"):
         distill.distil(tiny(seed=1), tmp_path / "cut", resume=True)
     with pytest.raises(ValueError, match="holds a run already"):
@@ -331,11 +333,9 @@ def test_distillation_learns_and_an_interrupted_run_ends_as_if_it_had_not_been(
 
 def test_the_published_distillations_are_valid() -> None:
     pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the extra [agents]")
-    from agents.config import read_values
-    from agents.distill import read_distillation
+    from agents.distill import is_distillation, read_distillation
 
-    paths = sorted((Path(__file__).parents[1] / "configs").glob("*.yaml"))
-    paths = [path for path in paths if "rounds" in read_values(path)[0]]
+    paths = [path for path in (Path(__file__).parents[1] / "configs").glob("*.yaml") if is_distillation(path)]
     assert paths
     for path in paths:
         assert read_distillation(path).rounds > 1

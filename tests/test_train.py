@@ -21,7 +21,8 @@ pytest.importorskip("sb3_contrib", reason="sb3-contrib is missing: install the e
 pytest.importorskip("tensorboard", reason="tensorboard is missing: install the extra [agents]")
 
 from agents import train as training
-from agents.config import Config, read_config, read_values
+from agents.config import Config, read_config
+from agents.distill import is_distillation
 from agents.publish import publish
 from agents.train import main, read_rows, train
 from rusol_env import Game, models
@@ -30,8 +31,7 @@ from rusol_env.network import Network
 from rusol_env.sb3 import SB3VecEnv
 
 ROOT = Path(__file__).parents[1]
-# The others are those of agents/distill.py.
-CONFIGS = [path for path in sorted((ROOT / "configs").glob("*.yaml")) if "rounds" not in read_values(path)[0]]
+CONFIGS = [path for path in sorted((ROOT / "configs").glob("*.yaml")) if not is_distillation(path)]
 MAX_STEPS = 16
 TINY = """
 algorithm: maskable_ppo
@@ -403,6 +403,27 @@ def test_a_network_that_starts_from_one_with_fewer_layers_begins_by_playing_much
     logits = [network.logits(cards[None])[0, masks == 1] for network in (shallow, deep)]
     apart = np.abs(logits[0] - logits[1]).max()
     assert 0 < apart < np.ptp(logits[0])
+
+
+def test_a_network_starts_from_one_of_the_first_version_whose_layers_mix_less(tmp_path: Path) -> None:
+    from agents.network import StructuredNetwork, begin_with
+    from rusol_env.observe import Observation, observation_space
+
+    safetensors: Any = pytest.importorskip("safetensors")
+    files: Any = pytest.importorskip("safetensors.numpy")
+    checkpoint = ROOT / "rusol_env" / "checkpoints" / "distilled-relaxed.safetensors"
+    arrays = dict(Network.load(checkpoint).arrays)
+    width = arrays["mix.0.weight"].shape[0]
+    arrays["mix.0.weight"] = np.ascontiguousarray(arrays["mix.0.weight"][:, : 8 * width])
+    with safetensors.safe_open(checkpoint, "np") as file:
+        files.save_file(arrays, tmp_path / "first.safetensors", file.metadata())
+    network = StructuredNetwork(observation_space(Observation.CARDS, False), width, 2, len(arrays["weigh.bias"]))
+    begin_with(network, tmp_path / "first.safetensors")
+    begun = {name: value.numpy() for name, value in network.state_dict().items()}
+    np.testing.assert_array_equal(begun["mix.0.weight"][:, : 8 * width], arrays["mix.0.weight"])
+    rest = np.abs(begun["mix.0.weight"][:, 8 * width :])
+    assert rest.shape == (width, 2 * width)
+    assert 0 < rest.max() < 0.1 * np.abs(arrays["mix.0.weight"]).max()
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
