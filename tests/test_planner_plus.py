@@ -129,6 +129,29 @@ def test_a_line_of_the_network_that_always_wins_is_played(network: Network, monk
     assert compared > 60
 
 
+@pytest.mark.parametrize(("lost", "tried"), [(None, 256), (3, 16), (255, 256)])
+def test_a_line_of_the_network_is_tried_until_it_loses(
+    network: Network, monkeypatch: pytest.MonkeyPatch, lost: int | None, tried: int
+) -> None:
+    """And played at once only if it wins in all of the completions."""
+    asked: list[tuple[int, int]] = []
+
+    def one_lost(*args: Any) -> None:
+        lengths, samples, points = args[4], args[6], args[-1]
+        before = sum(more for _, more in asked)
+        asked.append((len(lengths), samples))
+        points += samples - (lost is not None and before <= lost < before + samples)
+
+    monkeypatch.setattr("rusol_env.planner_plus.weigh_lines", one_lost)
+    policy = PlannerPlusPolicy(network, 1)
+    asked.clear()
+    policy.act(*seen(Game.from_number(winnable(1)[0])))
+    own = asked[: tried // 16]
+    assert own == [(1, 16)] * (tried // 16)
+    assert bool(asked[len(own) :]) == (lost is not None)
+    assert all(lines > 1 for lines, _ in asked[len(own) :])
+
+
 def test_a_line_is_played_to_its_end_and_forgotten_at_another_board(network: Network) -> None:
     class Counting(PlannerPlusPolicy):
         thoughts = 0
