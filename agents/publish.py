@@ -61,7 +61,7 @@ def publish(folder: Path, checkpoints: Path = CHECKPOINTS, deals: str = SUITE, n
     result = evaluate(NetworkPolicy.load(path, name), config.rules, deals, seed=0).summary()
     weights = checkpoints / f"{name}-{config.rules}{NETWORK}"
     checkpoints.mkdir(parents=True, exist_ok=True)
-    # What a run goes on with is its config, whatever was said when it began.
+    # The session that wrote the network; one before it may have run in other code.
     last = sessions[-1]
     command = command_of(last)
     card = ModelCard.of(

@@ -44,7 +44,7 @@ def read(folder: Path) -> dict[str, Any]:
     if len(rows) < config.rounds:
         raise ValueError(f"the run in {folder} is not finished: go on with it by --resume")
     keys = ("steps", "labels", "lessons", "suite", "wins", "win_rate", "win_rate_low", "win_rate_high", "seconds")
-    session = read_sessions(folder)[0]
+    session = read_sessions(folder)[-1]
     return {key: rows[-1][key] for key in keys} | {
         "rounds": config.rounds,
         "updates": config.rounds * config.updates,

@@ -372,7 +372,7 @@ def _try(work: Work, take_back: bool, dives: bool) -> bool:
     """Play one game from the position asked about; True if it is won (the records are the moves).
 
     Each move is the one liked best of those that are not proved to lose. A dive does not ask for the proof, nor is
-    there chance in it, so that it takes a third of the time.
+    there chance in it, so that it takes under half of the time.
     """
     row, control, level, moves = work.row, work.control, work.levels[0], work.moves[0]
     copy_array(work.start, row)
@@ -430,14 +430,14 @@ def _try(work: Work, take_back: bool, dives: bool) -> bool:
 
 
 @kernel
-def tries(work: Work, take_back: bool, first: bool, most: int, node_limit: int) -> int:
-    """Make up to `most` tries, the `first` one a dive: WON or PAUSED."""
-    for k in range(most):
+def tries(work: Work, take_back: bool, dives: bool, most: int, node_limit: int) -> int:
+    """Make up to `most` tries, see `_try`: WON or PAUSED."""
+    for _ in range(most):
         if work.control[NODES] >= node_limit:
             break
         # The position itself counts too, so that tries end even where it has no move.
         work.control[NODES] += 1
-        if _try(work, take_back, first and k == 0):
+        if _try(work, take_back, dives):
             return WON
     return PAUSED
 
@@ -580,7 +580,10 @@ def easy(work: Work, take_back: bool, joins_last: bool, node_limit: int) -> int:
         if begin(work, take_back) == WON:
             return WON
         return search(work, take_back, min(node_limit, _EASY_NODES))
-    return tries(work, take_back, True, _EASY_TRIES, node_limit)
+    # A second dive would be the first again.
+    if tries(work, take_back, True, 1, node_limit) == WON:
+        return WON
+    return tries(work, take_back, False, _EASY_TRIES - 1, node_limit)
 
 
 @kernel

@@ -3,7 +3,7 @@
 Three things answer, each as long as the cheaper one before it did not:
 
 1. `rusol_env.deadlock` proves most lost positions lost without search.
-2. Tries: games played by a simple rule. The first takes what it likes best, unseen; the others have chance in
+2. Tries: games played by a simple rule. The first, a dive, makes the move that it likes best; the others have chance in
    them, and never make a move which 1. proves lost. Nearly every winnable deal of Relaxed and Yukon is won within a
    few. (Left out where a card fits on one card only.)
 3. A depth-first search through all positions, each looked at once, which 1. prunes. Its keys are exact, not hashes:
